@@ -1,0 +1,1 @@
+//! The doc index: one fold of events into an embedded LSM store.

@@ -1,0 +1,1 @@
+//! Pure reading of what was fetched: charset, links, robots directives, sitemaps.

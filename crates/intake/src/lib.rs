@@ -1,0 +1,1 @@
+//! Links in: canonical form, scope, seeds.

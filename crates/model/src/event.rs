@@ -1,0 +1,133 @@
+//! The events whose fold is the doc index.
+//!
+//! Nothing else changes it. On one machine they live only as the writes they cause; in a cluster they
+//! are the records of a replicated log, so every one must mean the same to whoever folds it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::link::Link;
+use crate::outcome::Outcome;
+use crate::url::UrlKey;
+
+/// A link with intake's verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewLink {
+    /// The link.
+    pub link: Link,
+    /// Why it is not to be fetched; none when it is.
+    pub refused: Option<Outcome>,
+}
+
+/// What one attempt at a URL came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Class and reason.
+    pub outcome: Outcome,
+    /// HTTP status, when there was one.
+    pub status: Option<u16>,
+    /// The address asked.
+    pub ip: Option<IpAddr>,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Duration in milliseconds.
+    pub millis: u32,
+    /// When the attempt ended.
+    pub at: Timestamp,
+    /// The redirect's target as an absolute URL, or as written when it is none.
+    pub redirect: Option<String>,
+}
+
+/// One change to the doc index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// A process begins to serve this index; claims of earlier epochs return to the queue.
+    Epoch {
+        /// When.
+        at: Timestamp,
+    },
+    /// Links that did not come from a page: seeds, sitemaps named by robots.txt.
+    Links {
+        /// The links.
+        links: Vec<NewLink>,
+        /// When.
+        at: Timestamp,
+    },
+    /// These queued URLs are handed to the URL server.
+    Claim {
+        /// Number of the batch, one more than the last.
+        batch: u64,
+        /// The URLs.
+        keys: Vec<UrlKey>,
+    },
+    /// A URL is finished, and these links were found in it: one change, so that a page never counts
+    /// as done while its links are lost.
+    Done {
+        /// The URL.
+        key: UrlKey,
+        /// What came of it.
+        report: Report,
+        /// What it linked to.
+        links: Vec<NewLink>,
+    },
+    /// A URL is to be asked for again at a later time.
+    Retry {
+        /// The URL.
+        key: UrlKey,
+        /// What came of this attempt.
+        report: Report,
+        /// Not before.
+        due: Timestamp,
+    },
+    /// Claimed URLs come back unasked, because the crawl stops before their turn.
+    Return {
+        /// The URLs.
+        keys: Vec<UrlKey>,
+    },
+    /// Retries whose time has come go back to the queue.
+    Due {
+        /// The time.
+        now: Timestamp,
+    },
+    /// What is left in the queue of a host is refused: its budget is spent.
+    Exhaust {
+        /// Hash of the host.
+        host: u64,
+        /// Class and reason for each URL.
+        outcome: Outcome,
+        /// When.
+        at: Timestamp,
+    },
+    /// What a host's robots.txt said.
+    Robots {
+        /// Scheme and authority, as in `CrawlUrl::origin`.
+        origin: String,
+        /// The answer.
+        robots: RobotsRecord,
+    },
+    /// When a host may be asked again; outlives the URL server.
+    Host {
+        /// Hash of the host.
+        host: u64,
+        /// Not before.
+        not_before: Timestamp,
+        /// Time between two requests, as it has come to be.
+        delay: Duration,
+    },
+}
+
+/// A robots.txt as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsRecord {
+    /// When it was received.
+    pub fetched: Timestamp,
+    /// When it must be asked for again.
+    pub expires: Timestamp,
+    /// HTTP status of the final answer.
+    pub status: u16,
+    /// The rules; empty when everything is allowed.
+    pub body: Vec<u8>,
+}

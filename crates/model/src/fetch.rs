@@ -1,0 +1,101 @@
+//! What the spider brings back.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::order::Order;
+use crate::outcome::Outcome;
+
+/// The protocol an exchange was held in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Protocol {
+    /// HTTP/1.0 or HTTP/1.1.
+    Http1,
+    /// HTTP/2. The head in an `Exchange` is then a rendering, for the wire holds frames.
+    Http2,
+}
+
+/// Why a body is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Truncation {
+    /// It passed a size limit.
+    Length,
+    /// It passed a time limit.
+    Time,
+    /// The connection ended before the body did.
+    Disconnect,
+}
+
+impl Truncation {
+    /// The word that WARC-Truncated has for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Length => "length",
+            Self::Time => "time",
+            Self::Disconnect => "disconnect",
+        }
+    }
+}
+
+/// One request and its answer, as they went over the wire.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// The request message as sent.
+    pub request: Bytes,
+    /// The response message as received: final head and body, chunked framing and content encoding
+    /// untouched. Interim (1xx) heads are not kept.
+    pub response: Bytes,
+    /// Where in `response` the body begins.
+    pub head_len: usize,
+    /// The status code.
+    pub status: u16,
+    /// The header fields of the final head.
+    pub headers: HeaderMap,
+    /// The body with framing and content encoding undone; the same bytes as the tail of `response`
+    /// when there was nothing to undo.
+    pub body: Bytes,
+    /// HTTP/1 or HTTP/2.
+    pub protocol: Protocol,
+    /// Set when the body is not whole.
+    pub truncated: Option<Truncation>,
+}
+
+/// The answer to an order: always one, whatever happened.
+#[derive(Clone, Debug)]
+pub struct FetchResult {
+    /// The order this answers.
+    pub order: Order,
+    /// What became of it, as far as the spider can say; the ring may still turn a followed redirect
+    /// into a refused one.
+    pub outcome: Outcome,
+    /// When the fetch began.
+    pub started: Timestamp,
+    /// When the request was written; none when it never was.
+    pub sent: Option<Timestamp>,
+    /// When the first byte of the answer came; none when none came.
+    pub first_byte: Option<Timestamp>,
+    /// When the fetch ended.
+    pub ended: Timestamp,
+    /// Bytes read from the socket, below TLS decoding but above TCP.
+    pub wire_bytes: u64,
+    /// The address that was connected to; none when no connection was made.
+    pub connected: Option<IpAddr>,
+    /// Request and answer, when there was an answer with a head.
+    pub exchange: Option<Exchange>,
+}
+
+impl FetchResult {
+    /// How long the fetch took.
+    pub fn millis(&self) -> u32 {
+        u32::try_from(self.ended.since(self.started).as_millis()).unwrap_or(u32::MAX)
+    }
+
+    /// The status code, when there was one.
+    pub fn status(&self) -> Option<u16> {
+        self.exchange.as_ref().map(|exchange| exchange.status)
+    }
+}

@@ -1,0 +1,22 @@
+//! The words every stage of the ring speaks: URL, link, order, result, outcome, event, time, limits.
+//!
+//! Nothing here does I/O, waits, or reads the clock. A type lives here when two stages name it;
+//! what only one stage knows stays in that stage's crate.
+
+pub mod clock;
+pub mod event;
+pub mod fetch;
+pub mod limits;
+pub mod link;
+pub mod order;
+pub mod outcome;
+pub mod url;
+
+pub use clock::Timestamp;
+pub use event::{Event, NewLink, Report, RobotsRecord};
+pub use fetch::{Exchange, FetchResult, Protocol, Truncation};
+pub use limits::Limits;
+pub use link::{Link, LinkKind};
+pub use order::{Candidate, Order, Purpose, TransId};
+pub use outcome::{Column, Outcome, OutcomeClass};
+pub use url::{CrawlUrl, KeySeed, Scheme, UrlError, UrlKey};

@@ -1,0 +1,2 @@
+//! The orbweaver binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! A seeded simulated web that counts what its visitors do.

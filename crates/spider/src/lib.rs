@@ -1,0 +1,1 @@
+//! The spider: an order in, a result out.

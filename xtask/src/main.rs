@@ -1,0 +1,2 @@
+//! The recipes of those who build Orbweaver.
+fn main() {}
