@@ -1,0 +1,271 @@
+//! The canonical form of a URL: WHATWG parsing plus the few rules below, and nothing else.
+//!
+//! A URL text is parsed by the WHATWG standard (the `url` crate): default ports and dot segments
+//! (`%2e` forms too) go, hosts become lower-case ASCII, addresses lose their odd spellings. On top:
+//!
+//! - the fragment and the user information are dropped; neither is ever sent,
+//! - one trailing dot of the host is dropped,
+//! - the hex digits of percent escapes are upper case; no escape is decoded, so the server sees what
+//!   the author wrote (`%7E` and `~` stay two URLs, as in every browser),
+//! - `"` `<` `>` `\` `^` `` ` `` `{` `|` `}` are escaped where WHATWG leaves them (RFC 3986 allows them
+//!   in no request target and strict servers answer 400); `[` and `]` stay, as browsers send them,
+//! - an empty query keeps its `?` (RFC 3986, section 6.2.3: removing it may change the resource),
+//! - session ids are removed only when asked for (see `session`).
+//!
+//! Hosts that no resolver can be asked for (empty labels, labels over 63 bytes, names over 253,
+//! characters other than letters, digits, `-`, `_` and `.`) and port 0 are refused here, so that no
+//! queue ever holds them.
+
+use std::borrow::Cow;
+
+use orbweaver_model::{CrawlUrl, Limits, UrlError};
+use url::{ParseError, Url};
+
+use crate::fast;
+use crate::session::strip_session_ids;
+
+/// How characters outside ASCII in a query are turned into bytes: with the encoding of the document
+/// they stand in, as browsers do. None means UTF-8.
+pub type QueryEncoding<'a> = url::EncodingOverride<'a>;
+
+/// How URLs are made canonical.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CanonicalOptions {
+    /// Remove session ids (`;jsessionid=`, `PHPSESSID=`, …) from paths and queries.
+    pub strip_session_ids: bool,
+    /// Longest canonical URL in bytes; a longer one is refused, never cut.
+    pub max_url_bytes: usize,
+}
+
+impl Default for CanonicalOptions {
+    fn default() -> Self {
+        Self {
+            strip_session_ids: false,
+            max_url_bytes: Limits::default().max_url_bytes,
+        }
+    }
+}
+
+/// Why a text is no URL that can be crawled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CanonicalError {
+    /// mailto:, javascript: and the like; nothing to be done.
+    #[error("only http and https URLs can be crawled")]
+    Scheme,
+    /// There is no host, or no resolver could be asked for it.
+    #[error("the host name is missing or malformed")]
+    Host,
+    /// The port is not a number from 1 to 65535.
+    #[error("the port is not a number from 1 to 65535")]
+    Port,
+    /// A relative reference without a base: write `https://` in front.
+    #[error("the URL is not absolute")]
+    Relative,
+    /// The URL is longer than `max_url_bytes`.
+    #[error("the URL is too long")]
+    TooLong,
+    /// The text cannot be read as a URL at all.
+    #[error("this is not a URL")]
+    Syntax,
+}
+
+impl From<ParseError> for CanonicalError {
+    fn from(error: ParseError) -> Self {
+        match error {
+            ParseError::InvalidPort => Self::Port,
+            ParseError::RelativeUrlWithoutBase
+            | ParseError::RelativeUrlWithCannotBeABaseBase
+            | ParseError::SetHostOnCannotBeABaseUrl => Self::Relative,
+            ParseError::Overflow => Self::TooLong,
+            ParseError::EmptyHost
+            | ParseError::IdnaError
+            | ParseError::InvalidIpv4Address
+            | ParseError::InvalidIpv6Address
+            | ParseError::InvalidDomainCharacter => Self::Host,
+            _ => Self::Syntax,
+        }
+    }
+}
+
+impl From<UrlError> for CanonicalError {
+    fn from(error: UrlError) -> Self {
+        match error {
+            UrlError::Scheme => Self::Scheme,
+            UrlError::Host => Self::Host,
+            UrlError::Port => Self::Port,
+            UrlError::TooLong => Self::TooLong,
+            UrlError::NotCanonical => Self::Syntax,
+        }
+    }
+}
+
+/// Makes URLs canonical.
+#[derive(Clone, Debug, Default)]
+pub struct Canonicalizer {
+    options: CanonicalOptions,
+}
+
+impl Canonicalizer {
+    /// A canonicalizer with these options.
+    pub fn new(options: CanonicalOptions) -> Self {
+        Self { options }
+    }
+
+    /// The canonical form of an absolute URL.
+    pub fn parse(&self, text: &str) -> Result<CrawlUrl, CanonicalError> {
+        self.bound_input(text)?;
+        self.finish(&Url::parse(text)?)
+    }
+
+    /// The canonical form of `href` as it stands in a document whose base URL is `base`.
+    pub fn resolve(
+        &self,
+        base: &Url,
+        href: &str,
+        encoding: QueryEncoding<'_>,
+    ) -> Result<CrawlUrl, CanonicalError> {
+        self.bound_input(href)?;
+        // Nine links of ten need no parser: joining two clean texts gives what it would give.
+        if let Some(text) = fast::join(base, href) {
+            return self.accept(&text);
+        }
+        let url = Url::options()
+            .base_url(Some(base))
+            .encoding_override(encoding)
+            .parse(href)?;
+        self.finish(&url)
+    }
+
+    /// Refuses what no parser should spend time on. Tabs, newlines and a fragment may vanish from a
+    /// text, so the bound on what goes in is looser than the one on what comes out.
+    fn bound_input(&self, text: &str) -> Result<(), CanonicalError> {
+        if text.len() > self.options.max_url_bytes.saturating_mul(4) {
+            return Err(CanonicalError::TooLong);
+        }
+        Ok(())
+    }
+
+    fn finish(&self, url: &Url) -> Result<CrawlUrl, CanonicalError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(CanonicalError::Scheme);
+        }
+        if url.port() == Some(0) {
+            return Err(CanonicalError::Port);
+        }
+        let host = url.host_str().ok_or(CanonicalError::Host)?;
+        let name = host.strip_suffix('.').unwrap_or(host);
+        if !host_is_usable(name) {
+            return Err(CanonicalError::Host);
+        }
+        let whole = url.as_str();
+        let as_written = url.fragment().is_none()
+            && name.len() == host.len()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && tail_is_clean(whole.as_bytes());
+        if as_written {
+            return self.accept(whole);
+        }
+        self.accept(&rebuild(url, name))
+    }
+
+    fn accept(&self, text: &str) -> Result<CrawlUrl, CanonicalError> {
+        let text = if self.options.strip_session_ids {
+            strip_session_ids(text)
+        } else {
+            Cow::Borrowed(text)
+        };
+        if text.len() > self.options.max_url_bytes {
+            return Err(CanonicalError::TooLong);
+        }
+        Ok(CrawlUrl::from_canonical(&text)?)
+    }
+}
+
+/// True when a resolver can be asked for this name, or when it is an address.
+pub(crate) fn host_is_usable(host: &str) -> bool {
+    if host.starts_with('[') {
+        return host.ends_with(']');
+    }
+    host.len() <= 253
+        && host.split('.').all(|label| {
+            (1..=63).contains(&label.len())
+                && label
+                    .bytes()
+                    .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'))
+        })
+}
+
+/// True when `b` may stand in no request target, though WHATWG leaves it in some places.
+pub(crate) const fn is_unwise(b: u8) -> bool {
+    matches!(
+        b,
+        b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
+    )
+}
+
+fn tail_is_clean(text: &[u8]) -> bool {
+    let mut escape = 0u8;
+    for &b in text {
+        if escape > 0 {
+            escape -= 1;
+            if matches!(b, b'a'..=b'f') {
+                return false;
+            }
+        }
+        if b == b'%' {
+            escape = 2;
+        } else if is_unwise(b) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Writes the URL anew without fragment, user information and trailing dot, with clean escapes.
+fn rebuild(url: &Url, host: &str) -> String {
+    use std::fmt::Write as _;
+
+    let mut text = String::with_capacity(url.as_str().len() + 16);
+    // Writing to a String cannot fail.
+    let _ = write!(text, "{}://{host}", url.scheme());
+    if let Some(port) = url.port() {
+        let _ = write!(text, ":{port}");
+    }
+    push_clean(&mut text, url.path());
+    if let Some(query) = url.query() {
+        text.push('?');
+        push_clean(&mut text, query);
+    }
+    text
+}
+
+fn push_clean(out: &mut String, part: &str) {
+    let bytes = part.as_bytes();
+    let mut escape = 0u8;
+    for (at, &b) in bytes.iter().enumerate() {
+        if b == b'%' {
+            // Only a whole escape is one: in `%zz` the letters are the author's, not hex digits.
+            let hex = |offset: usize| bytes.get(at + offset).is_some_and(u8::is_ascii_hexdigit);
+            escape = if hex(1) && hex(2) { 3 } else { 0 };
+        }
+        if is_unwise(b) {
+            out.push('%');
+            out.push(char::from(hex_digit(b >> 4)));
+            out.push(char::from(hex_digit(b & 15)));
+        } else if escape > 0 {
+            out.push(char::from(b.to_ascii_uppercase()));
+        } else {
+            out.push(char::from(b));
+        }
+        escape = escape.saturating_sub(1);
+    }
+}
+
+const fn hex_digit(nibble: u8) -> u8 {
+    if nibble < 10 {
+        b'0' + nibble
+    } else {
+        b'A' + nibble - 10
+    }
+}

@@ -1,0 +1,253 @@
+//! From the hrefs of a page to links of the ring: resolved, judged, and each once.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, NewLink, UrlKey};
+use url::Url;
+
+use crate::canonical::{CanonicalError, Canonicalizer, QueryEncoding};
+use crate::scope::Scope;
+
+/// A reference as it stood on a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found<'a> {
+    /// The reference, entities already decoded.
+    pub href: &'a str,
+    /// Where it stood.
+    pub kind: LinkKind,
+    /// True when the page asks not to follow it; such a reference is counted and left alone.
+    pub nofollow: bool,
+}
+
+/// The page on which references were found.
+#[derive(Clone, Copy)]
+pub struct PageRef<'a> {
+    /// Its URL, against which references are resolved.
+    pub url: &'a CrawlUrl,
+    /// Its key, which becomes `via` of its links.
+    pub key: UrlKey,
+    /// How the page itself was found.
+    pub kind: LinkKind,
+    /// Links followed from the seed to this page.
+    pub depth: u16,
+    /// The href of its `<base>`, when it has one.
+    pub base: Option<&'a str>,
+    /// How its queries are encoded; none means UTF-8.
+    pub encoding: QueryEncoding<'a>,
+}
+
+/// What became of the references of one page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PageLinks {
+    /// Links not known before, each once, with their verdicts, in the order of the page.
+    pub links: Vec<NewLink>,
+    /// References to URLs that were known before.
+    pub known: usize,
+    /// References that the page asks not to follow.
+    pub nofollow: usize,
+    /// References that are no http or https URL: mailto:, javascript: and the like.
+    pub not_http: usize,
+    /// Pictures, styles and scripts that this crawl does not want.
+    pub unwanted: usize,
+    /// References that are no usable URL at all.
+    pub unusable: usize,
+    /// True when the page had more references than `max_links_per_page`.
+    pub cut: bool,
+}
+
+/// The priority of a link: what is found first is fetched first within one number.
+///
+/// | priority | what |
+/// |---|---|
+/// | 0 | seeds, and redirects, which continue a fetch that has begun |
+/// | 8 | sitemap files, because one request yields many links |
+/// | 16 | pages linked from pages |
+/// | 24 | pages named only by a sitemap: thousands at once must not displace the breadth-first walk |
+/// | 32 | style sheets and what they import |
+/// | 40 | pictures, scripts, media |
+pub const fn priority(kind: LinkKind) -> u8 {
+    match kind {
+        LinkKind::Seed | LinkKind::Redirect => 0,
+        LinkKind::SitemapFile => 8,
+        LinkKind::Sitemap => 24,
+        LinkKind::Stylesheet | LinkKind::Css => 32,
+        LinkKind::Img | LinkKind::Srcset | LinkKind::Script | LinkKind::Media => 40,
+        LinkKind::A
+        | LinkKind::Area
+        | LinkKind::Link
+        | LinkKind::Iframe
+        | LinkKind::Form
+        | LinkKind::Refresh
+        | LinkKind::Header => 16,
+    }
+}
+
+/// Turns references into links.
+#[derive(Debug)]
+pub struct Outlinks {
+    canonicalizer: Canonicalizer,
+    scope: Scope,
+    seed: KeySeed,
+    max_links: usize,
+}
+
+impl Outlinks {
+    /// With the canonical form, the scope and the key seed of one crawl.
+    pub fn new(canonicalizer: Canonicalizer, scope: Scope, seed: KeySeed, limits: &Limits) -> Self {
+        Self {
+            canonicalizer,
+            scope,
+            seed,
+            max_links: limits.max_links_per_page,
+        }
+    }
+
+    /// The canonical form in use.
+    pub fn canonicalizer(&self) -> &Canonicalizer {
+        &self.canonicalizer
+    }
+
+    /// The scope in use.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Judges links that come from no page: seeds, redirects, sitemaps named by robots.txt.
+    pub fn judge(&self, link: Link) -> NewLink {
+        let refused = self.scope.verdict(&link).err();
+        NewLink { link, refused }
+    }
+
+    /// The links of a page. `seen` is asked whether a URL is known already, before anything is
+    /// built for it.
+    pub fn links<'f>(
+        &self,
+        page: &PageRef<'_>,
+        found: impl IntoIterator<Item = Found<'f>>,
+        seen: impl Fn(UrlKey) -> bool,
+    ) -> PageLinks {
+        let mut out = PageLinks::default();
+        let Some(base) = base_url(page) else {
+            return out;
+        };
+        let mut places: HashMap<UrlKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
+        for (index, found) in found.into_iter().enumerate() {
+            if index >= self.max_links {
+                out.cut = true;
+                break;
+            }
+            let Some((url, key)) = self.resolve(page, &base, found, &mut out) else {
+                continue;
+            };
+            if let Some(&place) = places.get(&key) {
+                self.reconsider(page, out.links.get_mut(place), found.kind);
+            } else if seen(key) {
+                out.known += 1;
+            } else {
+                places.insert(key, out.links.len());
+                out.links.push(self.judge(link(page, url, found.kind)));
+            }
+        }
+        out
+    }
+
+    /// The URL of a reference that this crawl could want; what it cannot is counted.
+    fn resolve(
+        &self,
+        page: &PageRef<'_>,
+        base: &Url,
+        found: Found<'_>,
+        out: &mut PageLinks,
+    ) -> Option<(CrawlUrl, UrlKey)> {
+        if found.nofollow {
+            out.nofollow += 1;
+            return None;
+        }
+        if !self.wants(page.kind, found.kind) {
+            out.unwanted += 1;
+            return None;
+        }
+        match self.canonicalizer.resolve(base, found.href, page.encoding) {
+            Ok(url) => {
+                let key = url.key(self.seed);
+                (key != page.key).then_some((url, key))
+            }
+            Err(CanonicalError::Scheme) => {
+                out.not_http += 1;
+                None
+            }
+            Err(_) => {
+                out.unusable += 1;
+                None
+            }
+        }
+    }
+
+    /// Requisites are no links of the crawl unless they are asked for, and nothing is followed
+    /// from them but what style sheets need.
+    fn wants(&self, page: LinkKind, link: LinkKind) -> bool {
+        if page.is_requisite() {
+            let sheet = matches!(page, LinkKind::Stylesheet | LinkKind::Css);
+            return sheet && link == LinkKind::Css && self.scope.requisites();
+        }
+        !link.is_requisite() || self.scope.requisites()
+    }
+
+    /// A URL that stands on a page twice gets the better of its verdicts: the picture of another
+    /// host may also be linked, and out of scope only as a page.
+    fn reconsider(&self, page: &PageRef<'_>, first: Option<&mut NewLink>, kind: LinkKind) {
+        let Some(first) = first else { return };
+        if first.refused.is_some() && first.link.kind != kind {
+            let again = self.judge(link(page, first.link.url.clone(), kind));
+            if again.refused.is_none() {
+                *first = again;
+            }
+        }
+    }
+}
+
+/// Pictures and other requisites have the depth of their page, so that the deepest pages are shown
+/// whole; so have the files of a sitemap index. All else is one link further.
+fn link(page: &PageRef<'_>, url: CrawlUrl, kind: LinkKind) -> Link {
+    let same_depth = kind.is_requisite() || kind == LinkKind::SitemapFile;
+    Link {
+        url,
+        kind,
+        depth: page.depth.saturating_add(u16::from(!same_depth)),
+        priority: priority(kind),
+        via: Some(page.key),
+        chain: Vec::new(),
+    }
+}
+
+/// The base URL of the page: its `<base>` when that is a http or https URL, else its own URL.
+fn base_url(page: &PageRef<'_>) -> Option<Url> {
+    let own = Url::parse(page.url.as_str()).ok()?;
+    let base = page
+        .base
+        .and_then(|href| own.join(href).ok())
+        .filter(|base| matches!(base.scheme(), "http" | "https"));
+    Some(base.unwrap_or(own))
+}
+
+/// A key is a keyed hash already; hashing it again would only cost time.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(b);
+        }
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        // The host comes first and the URL second; the URL is what differs.
+        self.0 = self.0.rotate_left(32) ^ n;
+    }
+}

@@ -1,0 +1,278 @@
+//! Which links belong to the crawl.
+//!
+//! A verdict is one outcome with its reason, or nothing: accepting a link allocates nothing, since
+//! it happens for every new link. Budgets per host are not here; they need counts, which the doc
+//! index has.
+
+use std::collections::HashSet;
+
+use orbweaver_model::{CrawlUrl, Limits, Link, LinkKind, Outcome, OutcomeClass};
+use regex::{Regex, RegexSet};
+
+use crate::IntakeError;
+use crate::domain::domain_or_host;
+
+/// How far from the seeds the crawl goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScopeKind {
+    /// The exact host names of the seeds, on any port and with either scheme.
+    #[default]
+    Host,
+    /// The registered domains of the seeds with all their hosts; for an address, the address.
+    Domain,
+    /// What lies in the directory of a seed or below it, with either scheme.
+    Prefix,
+    /// Everything.
+    Any,
+}
+
+impl std::str::FromStr for ScopeKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "host" => Ok(Self::Host),
+            "domain" => Ok(Self::Domain),
+            "prefix" => Ok(Self::Prefix),
+            "any" => Ok(Self::Any),
+            _ => Err(format!(
+                "{word:?} is no scope; say host, domain, prefix or any"
+            )),
+        }
+    }
+}
+
+/// What belongs to the crawl.
+#[derive(Clone, Debug)]
+pub struct ScopeOptions {
+    /// How far from the seeds.
+    pub kind: ScopeKind,
+    /// Regular expressions on the canonical URL; when there are any, a link must match one. Seeds
+    /// and sitemap files need not.
+    pub include: Vec<String>,
+    /// Regular expressions on the canonical URL; a link that matches one is refused, whatever else.
+    pub exclude: Vec<String>,
+    /// Links followed from a seed at most; none means no limit, 0 means only the seeds.
+    pub max_depth: Option<u16>,
+    /// Path segments at most; more are the mark of a trap.
+    pub max_path_depth: usize,
+    /// Whether pictures, styles and scripts of pages are fetched too, from whatever host.
+    pub requisites: bool,
+}
+
+impl Default for ScopeOptions {
+    fn default() -> Self {
+        Self {
+            kind: ScopeKind::Host,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            max_depth: None,
+            max_path_depth: Limits::default().max_path_depth,
+            requisites: false,
+        }
+    }
+}
+
+/// How often in a row the same one to three segments may stand in a path. `/11/11/11` is a date
+/// somewhere; a fourth time is a relative link that feeds on itself.
+const MAX_REPEATS: usize = 3;
+
+/// The rules of one crawl, compiled.
+#[derive(Debug)]
+pub struct Scope {
+    options: ScopeOptions,
+    include: RegexSet,
+    exclude: RegexSet,
+    /// Hosts of the seeds, or their registered domains, depending on the kind.
+    names: HashSet<Box<str>>,
+    /// Authority and directory of each seed, for the kind `Prefix`.
+    prefixes: Vec<Box<str>>,
+}
+
+impl Scope {
+    /// Compiles the rules for a crawl from these seeds.
+    pub fn new(options: ScopeOptions, seeds: &[CrawlUrl]) -> Result<Self, IntakeError> {
+        let include = compile("include", &options.include)?;
+        let exclude = compile("exclude", &options.exclude)?;
+        let names = seeds
+            .iter()
+            .map(|seed| match options.kind {
+                ScopeKind::Domain => domain_or_host(seed.host()).into(),
+                _ => seed.host().into(),
+            })
+            .collect();
+        let mut prefixes: Vec<Box<str>> = seeds.iter().map(|seed| directory(seed).into()).collect();
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        Ok(Self {
+            options,
+            include,
+            exclude,
+            names,
+            prefixes,
+        })
+    }
+
+    /// Whether pictures, styles and scripts of pages are wanted.
+    pub fn requisites(&self) -> bool {
+        self.options.requisites
+    }
+
+    /// Says nothing when the link is to be fetched, else why not.
+    pub fn verdict(&self, link: &Link) -> Result<(), Outcome> {
+        let url = link.url.as_str();
+        if let Some(pattern) = matching(&self.exclude, &self.options.exclude, url) {
+            return Err(denied(format!("excluded by pattern {pattern:?}")));
+        }
+        self.path_is_sane(&link.url)?;
+        if link.kind == LinkKind::Seed {
+            return Ok(());
+        }
+        if let Some(max) = self.options.max_depth.filter(|max| link.depth > *max) {
+            return Err(denied(format!("deeper than {max}")));
+        }
+        if link.kind.is_requisite() {
+            // A page's pictures live elsewhere: neither hosts nor include patterns bind them.
+            return if self.options.requisites {
+                Ok(())
+            } else {
+                Err(denied("page requisites are not asked for".to_owned()))
+            };
+        }
+        self.is_near(link)?;
+        if link.kind != LinkKind::SitemapFile
+            && !self.include.is_empty()
+            && !self.include.is_match(url)
+        {
+            return Err(denied("matches no include pattern".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn is_near(&self, link: &Link) -> Result<(), Outcome> {
+        let host = link.url.host();
+        match self.options.kind {
+            ScopeKind::Any => Ok(()),
+            ScopeKind::Domain => {
+                let domain = domain_or_host(host);
+                if self.names.contains(domain) {
+                    return Ok(());
+                }
+                Err(denied(format!(
+                    "out of scope: domain {domain} is not among the seeds'"
+                )))
+            }
+            // A sitemap lies at the root even when the seed is a directory.
+            ScopeKind::Prefix if link.kind != LinkKind::SitemapFile => {
+                let place = without_scheme(&link.url);
+                if self
+                    .prefixes
+                    .iter()
+                    .any(|prefix| place.starts_with(&**prefix))
+                {
+                    return Ok(());
+                }
+                Err(denied(format!(
+                    "out of scope: {place} is not below a seed's directory"
+                )))
+            }
+            ScopeKind::Host | ScopeKind::Prefix => {
+                if self.names.contains(host) {
+                    return Ok(());
+                }
+                Err(denied(format!(
+                    "out of scope: host {host} is not among the seeds"
+                )))
+            }
+        }
+    }
+
+    fn path_is_sane(&self, url: &CrawlUrl) -> Result<(), Outcome> {
+        let path = url.path();
+        let slashes = path.bytes().filter(|b| *b == b'/').count();
+        // `/` has no segment, `/a` and `/a/` have one.
+        let segments = if path.ends_with('/') {
+            slashes.saturating_sub(1)
+        } else {
+            slashes
+        };
+        let max = self.options.max_path_depth;
+        if segments > max {
+            return Err(trap(format!(
+                "path of {segments} segments, more than {max}"
+            )));
+        }
+        if segments > MAX_REPEATS && repeats(path) {
+            return Err(trap(format!(
+                "path repeats itself more than {MAX_REPEATS} times"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// True when a group of one, two or three segments stands in the path more than `MAX_REPEATS`
+/// times in a row.
+fn repeats(path: &str) -> bool {
+    (1..=3).any(|period| {
+        let later = path.split('/').skip(1 + period);
+        let mut run = 0;
+        path.split('/').skip(1).zip(later).any(|(one, other)| {
+            run = if one == other { run + 1 } else { 0 };
+            run >= MAX_REPEATS * period
+        })
+    })
+}
+
+fn without_scheme(url: &CrawlUrl) -> &str {
+    url.as_str()
+        .get(url.scheme().as_str().len() + 3..)
+        .unwrap_or_default()
+}
+
+/// Authority and path up to the last slash.
+fn directory(seed: &CrawlUrl) -> &str {
+    let place = without_scheme(seed);
+    let end = place.find('?').unwrap_or(place.len());
+    let path = place.get(..end).unwrap_or_default();
+    path.rfind('/')
+        .and_then(|slash| path.get(..=slash))
+        .unwrap_or(path)
+}
+
+/// The first pattern that matches. Only a match costs the search for its text.
+fn matching<'a>(set: &RegexSet, patterns: &'a [String], url: &str) -> Option<&'a str> {
+    if set.is_empty() || !set.is_match(url) {
+        return None;
+    }
+    let first = set.matches(url).iter().next()?;
+    patterns.get(first).map(String::as_str)
+}
+
+fn compile(rule: &'static str, patterns: &[String]) -> Result<RegexSet, IntakeError> {
+    let bad = |pattern: &str, error: regex::Error| IntakeError::Pattern {
+        rule,
+        pattern: pattern.to_owned(),
+        reason: reason(&error),
+    };
+    // One by one first, so that the error can name the pattern.
+    for pattern in patterns {
+        Regex::new(pattern).map_err(|error| bad(pattern, error))?;
+    }
+    RegexSet::new(patterns).map_err(|error| bad(&patterns.join(" "), error))
+}
+
+/// The last line of the compiler's message says what is wrong; the lines before draw a picture.
+fn reason(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
+fn denied(reason: String) -> Outcome {
+    Outcome::because(OutcomeClass::DeniedPolicy, reason)
+}
+
+fn trap(reason: String) -> Outcome {
+    Outcome::because(OutcomeClass::TrapBounded, reason)
+}
