@@ -1,1 +1,28 @@
-//! The doc index: one fold of events into an embedded LSM store.
+//! The doc index: the only durable truth about URLs.
+//!
+//! It changes in one way, by the fold of events ([`DocIndex::apply`]), and hands out work in one way, by
+//! [`DocIndex::candidates`]. It is synchronous: whoever owns it gives it a thread of its own, because a
+//! commit can take seconds on a busy disk. It knows nothing of HTTP, of politeness, or of files.
+
+mod candidates;
+mod check;
+mod error;
+mod fold;
+mod hosts;
+mod index;
+mod keyspaces;
+mod ledger;
+mod log;
+mod reader;
+mod record;
+mod seen;
+
+pub use candidates::Wanted;
+pub use check::{Finding, check};
+pub use error::{Error, Result};
+pub use index::{DocIndex, IndexOptions};
+pub use ledger::Ledger;
+pub use log::{KeptLog, LocalLog, PartitionLog};
+pub use reader::{Entry, Reader};
+pub use record::{FORMAT, Fate, HostRecord, LinkRecord};
+pub use seen::Seen;

@@ -4,7 +4,6 @@
 //! are the records of a replicated log, so every one must mean the same to whoever folds it.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +40,17 @@ pub struct Report {
     pub redirect: Option<String>,
 }
 
+/// A queued URL that is handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claimed {
+    /// The URL.
+    pub key: UrlKey,
+    /// Its place in the queue of its host.
+    pub rank: u64,
+    /// Attempts made before.
+    pub attempts: u8,
+}
+
 /// One change to the doc index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
@@ -61,7 +71,7 @@ pub enum Event {
         /// Number of the batch, one more than the last.
         batch: u64,
         /// The URLs.
-        keys: Vec<UrlKey>,
+        urls: Vec<Claimed>,
     },
     /// A URL is finished, and these links were found in it: one change, so that a page never counts
     /// as done while its links are lost.
@@ -81,11 +91,6 @@ pub enum Event {
         report: Report,
         /// Not before.
         due: Timestamp,
-    },
-    /// Claimed URLs come back unasked, because the crawl stops before their turn.
-    Return {
-        /// The URLs.
-        keys: Vec<UrlKey>,
     },
     /// Retries whose time has come go back to the queue.
     Due {
@@ -114,8 +119,6 @@ pub enum Event {
         host: u64,
         /// Not before.
         not_before: Timestamp,
-        /// Time between two requests, as it has come to be.
-        delay: Duration,
     },
 }
 

@@ -13,7 +13,7 @@ pub mod outcome;
 pub mod url;
 
 pub use clock::Timestamp;
-pub use event::{Event, NewLink, Report, RobotsRecord};
+pub use event::{Claimed, Event, NewLink, Report, RobotsRecord};
 pub use fetch::{Exchange, FetchResult, Protocol, Truncation};
 pub use limits::Limits;
 pub use link::{Link, LinkKind};

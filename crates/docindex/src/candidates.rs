@@ -1,0 +1,130 @@
+//! Handing out work: candidates by host, with a reject list (A7).
+
+use std::collections::HashSet;
+
+use orbweaver_model::{Candidate, Claimed, Event, Outcome, OutcomeClass, Timestamp, UrlKey};
+
+use crate::error::Result;
+use crate::index::DocIndex;
+use crate::keyspaces::queue_key;
+use crate::log::PartitionLog;
+use crate::record::{QueueRecord, decode};
+
+/// What the URL server asks for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// URLs in all.
+    pub urls: usize,
+    /// URLs of one host.
+    pub per_host: usize,
+    /// Hosts that are not to be offered, by hash.
+    pub reject: HashSet<u64>,
+}
+
+impl<L: PartitionLog> DocIndex<L> {
+    /// Claims URLs for the URL server: hosts in turn, within a host by rank. Retries that are due by `now`
+    /// join the queue first. Empty when nothing can be offered.
+    pub fn candidates(&mut self, wanted: &Wanted, now: Timestamp) -> Result<Vec<Candidate>> {
+        if self.next_due().is_some_and(|due| due <= now) {
+            self.apply([Event::Due { now }])?;
+        }
+        let mut found = Vec::new();
+        let mut claims = Vec::new();
+        let mut exhausted = Vec::new();
+        let mut offered = HashSet::new();
+        while found.len() < wanted.urls {
+            let rejected = |host: u64| offered.contains(&host) || wanted.reject.contains(&host);
+            let Some(host) = self.fold.hosts.next_turn(&rejected) else {
+                break;
+            };
+            offered.insert(host);
+            let room = self.budget_left(host);
+            if room == Some(0) {
+                exhausted.extend(self.exhaustion(host, now));
+                continue;
+            }
+            let most = wanted
+                .per_host
+                .min(wanted.urls - found.len())
+                .min(room.unwrap_or(usize::MAX));
+            self.take(host, most, &mut found, &mut claims)?;
+        }
+        if !claims.is_empty() {
+            let batch = self.fold.last_batch + 1;
+            exhausted.push(Event::Claim {
+                batch,
+                urls: claims,
+            });
+        }
+        if !exhausted.is_empty() {
+            self.apply(exhausted)?;
+        }
+        Ok(found)
+    }
+
+    /// Reads up to `most` URLs from the front of a host's queue.
+    fn take(
+        &self,
+        host: u64,
+        most: usize,
+        found: &mut Vec<Candidate>,
+        claims: &mut Vec<Claimed>,
+    ) -> Result<()> {
+        let cursor = self.fold.hosts.get(host).map_or(0, |host| host.cursor);
+        for guard in self
+            .store
+            .queue
+            .range(queue_key(host, cursor)..=queue_key(host, u64::MAX))
+            .take(most)
+        {
+            let (place, value) = guard.into_inner()?;
+            let Ok(place) = place.as_ref().try_into().map(UrlKey::from_bytes) else {
+                continue;
+            };
+            let waiting = decode::<QueueRecord>("queue", &value)?;
+            let key = UrlKey {
+                host,
+                url: waiting.url_hash,
+            };
+            claims.push(Claimed {
+                key,
+                rank: place.url,
+                attempts: waiting.attempts,
+            });
+            found.push(Candidate {
+                key,
+                doc_id: waiting.doc_id,
+                url: waiting.url,
+                kind: waiting.kind,
+                depth: waiting.depth,
+                attempts: waiting.attempts,
+                chain: waiting.chain,
+            });
+        }
+        Ok(())
+    }
+
+    /// How many more URLs of a host may be handed out; none when there is no limit.
+    fn budget_left(&self, host: u64) -> Option<usize> {
+        let limit = self.options.host_pages;
+        let host = self.fold.hosts.get(host)?;
+        (limit > 0).then(|| limit.saturating_sub(host.record.asked + host.claimed) as usize)
+    }
+
+    /// The end of a host whose budget is spent for good, not only lent to claims.
+    fn exhaustion(&self, hash: u64, at: Timestamp) -> Option<Event> {
+        let host = self.fold.hosts.get(hash)?;
+        let limit = self.options.host_pages;
+        (host.record.asked >= limit).then(|| Event::Exhaust {
+            host: hash,
+            outcome: Outcome::because(
+                OutcomeClass::DeniedPolicy,
+                format!(
+                    "the budget of {limit} pages for {} is spent",
+                    host.record.name
+                ),
+            ),
+            at,
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! Looking over a whole doc index for what cannot be true.
+
+use std::collections::HashMap;
+
+use fjall::{Keyspace, Readable, Snapshot};
+
+use orbweaver_model::{Claimed, Column, UrlKey};
+
+use crate::error::Result;
+use crate::keyspaces::{queue_key, read_due_key};
+use crate::ledger::Ledger;
+use crate::reader::Reader;
+use crate::record::{Fate, HostRecord, LinkRecord, QueueRecord, decode};
+
+/// Something that is wrong, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The keyspace it was found in.
+    pub keyspace: &'static str,
+    /// What is wrong, and with which URL or host.
+    pub what: String,
+}
+
+/// Reads every record and holds them against each other. Returns how many URLs were looked at.
+pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
+    let mut check = Check {
+        reader,
+        view: reader.snapshot(),
+        counted: Ledger::default(),
+        queued: HashMap::new(),
+        report,
+    };
+    check.urls()?;
+    check.fates()?;
+    check.queue()?;
+    check.due()?;
+    check.hosts()?;
+    check.ledger()
+}
+
+struct Check<'a> {
+    reader: &'a Reader,
+    view: Snapshot,
+    /// The ledger as it follows from the records.
+    counted: Ledger,
+    /// Unfinished URLs by host.
+    queued: HashMap<u64, u32>,
+    report: &'a mut dyn FnMut(Finding),
+}
+
+impl Check<'_> {
+    fn urls(&mut self) -> Result<()> {
+        let claimed = self.claimed()?;
+        let store = &self.reader.store;
+        for guard in self.view.iter(&store.urls) {
+            let (bytes, value) = guard.into_inner()?;
+            let Some((key, link)) = self.read::<LinkRecord>("urls", &bytes, &value) else {
+                continue;
+            };
+            if link.url.key(self.reader.seed) != key {
+                self.found("urls", format!("{} is filed under another key", link.url));
+            }
+            self.counted.accept();
+            let fate = self.fetch::<Fate>("fates", &store.fates, &bytes)?;
+            match fate.filter(|fate| fate.due.is_none()) {
+                Some(fate) if fate.report.outcome.class.column() == Column::Queued => {
+                    self.found(
+                        "fates",
+                        format!("{} is finished as {}", link.url, fate.report.outcome.class),
+                    );
+                }
+                Some(fate) => self.counted.finish(fate.report.outcome.class),
+                None => {
+                    *self.queued.entry(key.host).or_default() += 1;
+                    self.rests_somewhere(key, &link, claimed.contains_key(&key))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An unfinished URL must be in the queue, claimed, or waiting for a retry: else it is lost.
+    fn rests_somewhere(&mut self, key: UrlKey, link: &LinkRecord, claimed: bool) -> Result<()> {
+        let store = &self.reader.store;
+        let queued = self
+            .view
+            .contains_key(&store.queue, queue_key(key.host, link.rank()))?;
+        let retried = match self.fetch::<Fate>("fates", &store.fates, &key.to_bytes())? {
+            Some(Fate { due: Some(due), .. }) => self
+                .view
+                .contains_key(&store.due, crate::keyspaces::due_key(due, key))?,
+            _ => false,
+        };
+        if !(queued || claimed || retried) {
+            self.found(
+                "urls",
+                format!("{} is lost: neither finished nor queued", link.url),
+            );
+        }
+        Ok(())
+    }
+
+    fn claimed(&mut self) -> Result<HashMap<UrlKey, u8>> {
+        let mut claimed = HashMap::new();
+        for guard in self.view.iter(&self.reader.store.claims) {
+            let (_, value) = guard.into_inner()?;
+            match decode::<Vec<Claimed>>("claims", &value) {
+                Ok(urls) => claimed.extend(urls.iter().map(|claim| (claim.key, claim.attempts))),
+                Err(error) => self.found("claims", error.to_string()),
+            }
+        }
+        Ok(claimed)
+    }
+
+    fn fates(&mut self) -> Result<()> {
+        for guard in self.view.iter(&self.reader.store.fates) {
+            let key = guard.key()?;
+            if !self.view.contains_key(&self.reader.store.urls, &key)? {
+                self.found("fates", format!("key {} belongs to no URL", hex(&key)));
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self) -> Result<()> {
+        for guard in self.view.iter(&self.reader.store.queue) {
+            let (bytes, value) = guard.into_inner()?;
+            let Some((place, waiting)) = self.read::<QueueRecord>("queue", &bytes, &value) else {
+                continue;
+            };
+            let key = UrlKey {
+                host: place.host,
+                url: waiting.url_hash,
+            };
+            let fate = self.fetch::<Fate>("fates", &self.reader.store.fates, &key.to_bytes())?;
+            if fate.is_some_and(|fate| fate.due.is_none()) {
+                self.found(
+                    "queue",
+                    format!("{} is finished and still queued", waiting.url),
+                );
+            }
+            if !self
+                .view
+                .contains_key(&self.reader.store.urls, key.to_bytes())?
+            {
+                self.found("queue", format!("{} is queued but unknown", waiting.url));
+            }
+        }
+        Ok(())
+    }
+
+    fn due(&mut self) -> Result<()> {
+        for guard in self.view.iter(&self.reader.store.due) {
+            let bytes = guard.key()?;
+            let fate = match read_due_key(&bytes) {
+                Some((_, key)) => {
+                    self.fetch::<Fate>("fates", &self.reader.store.fates, &key.to_bytes())?
+                }
+                None => None,
+            };
+            if fate.is_none_or(|fate| fate.due.is_none()) {
+                self.found(
+                    "due",
+                    format!("key {} names no URL that waits for a retry", hex(&bytes)),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn hosts(&mut self) -> Result<()> {
+        for guard in self.view.iter(&self.reader.store.hosts) {
+            let (bytes, value) = guard.into_inner()?;
+            let record = match decode::<HostRecord>("hosts", &value) {
+                Ok(record) => record,
+                Err(error) => {
+                    self.found("hosts", error.to_string());
+                    continue;
+                }
+            };
+            let hash = bytes.as_ref().try_into().map_or(0, u64::from_be_bytes);
+            let queued = self.queued.remove(&hash).unwrap_or(0);
+            if queued != record.queued {
+                let said = record.queued;
+                self.found(
+                    "hosts",
+                    format!(
+                        "{} has {queued} URLs queued, its record says {said}",
+                        record.name
+                    ),
+                );
+            }
+        }
+        for (hash, queued) in std::mem::take(&mut self.queued) {
+            self.found(
+                "hosts",
+                format!("{queued} URLs are queued for host {hash:016x}, which has no record"),
+            );
+        }
+        Ok(())
+    }
+
+    fn ledger(mut self) -> Result<u64> {
+        let said = self.reader.ledger()?;
+        if !said.balances() {
+            self.found("meta", "the ledger does not balance".into());
+        }
+        for column in [
+            Column::Done,
+            Column::Failed,
+            Column::Refused,
+            Column::Queued,
+        ] {
+            let (there, stated) = (self.counted.column(column), said.column(column));
+            if there != stated {
+                self.found(
+                    "meta",
+                    format!("the ledger says {stated} {column:?}, the records say {there}"),
+                );
+            }
+        }
+        Ok(self.counted.accepted)
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(
+        &mut self,
+        keyspace: &'static str,
+        key: &[u8],
+        value: &[u8],
+    ) -> Option<(UrlKey, T)> {
+        let Ok(bytes) = key.try_into() else {
+            self.found(keyspace, format!("key {} has a wrong length", hex(key)));
+            return None;
+        };
+        match decode(keyspace, value) {
+            Ok(record) => Some((UrlKey::from_bytes(bytes), record)),
+            Err(error) => {
+                self.found(keyspace, format!("key {}: {error}", hex(key)));
+                None
+            }
+        }
+    }
+
+    fn fetch<T: serde::de::DeserializeOwned>(
+        &mut self,
+        name: &'static str,
+        keyspace: &Keyspace,
+        key: &[u8],
+    ) -> Result<Option<T>> {
+        let Some(value) = self.view.get(keyspace, key)? else {
+            return Ok(None);
+        };
+        match decode(name, &value) {
+            Ok(record) => Ok(Some(record)),
+            Err(error) => {
+                self.found(name, format!("key {}: {error}", hex(key)));
+                Ok(None)
+            }
+        }
+    }
+
+    fn found(&mut self, keyspace: &'static str, what: String) {
+        (self.report)(Finding { keyspace, what });
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,548 @@
+//! The fold: the one place where the doc index changes.
+//!
+//! It takes an event and turns it into writes of one batch and moves of the ledger, the seen-set and the
+//! hosts. It reads no clock and makes no choice that the event does not carry, so that whoever folds the
+//! same events comes to the same state.
+//!
+//! The life of a URL: unknown → queued (`Links`, `Done` of another) → claimed (`Claim`) → finished (`Done`)
+//! or waiting for a retry (`Retry`) → queued again (`Due`). A new `Epoch` returns claims to the queue.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3Builder;
+
+use orbweaver_model::{
+    Claimed, Column, CrawlUrl, Event, KeySeed, NewLink, Outcome, OutcomeClass, Report, Timestamp,
+    UrlKey,
+};
+
+use crate::error::Result;
+use crate::hosts::Hosts;
+use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key, read_due_key};
+use crate::ledger::Ledger;
+use crate::record::{Fate, LinkRecord, QueueRecord, decode};
+use crate::seen::Seen;
+
+/// Longest chain of redirects that is followed to find a loop. Longer ones are ended by the hop limit.
+const LOOP_SEARCH: usize = 32;
+
+/// The state in RAM that the fold keeps in step with the store.
+pub(crate) struct Fold {
+    pub(crate) seed: KeySeed,
+    pub(crate) ledger: Ledger,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) hosts: Hosts,
+    pub(crate) last_doc: u32,
+    pub(crate) last_batch: u64,
+    /// Handed out and unanswered. Filled by `Claim`, emptied by `Done` and `Retry`; bounded by what the
+    /// URL server takes.
+    claimed: HashMap<UrlKey, Claim, Xxh3Builder>,
+    /// How many URLs of a claim batch are unanswered. The batch's record goes when none is.
+    open_batches: HashMap<u64, usize, Xxh3Builder>,
+    /// Fates written in the batch under construction, which the store does not show yet.
+    fresh: HashMap<UrlKey, Fate, Xxh3Builder>,
+    /// The earliest retry, when there is one.
+    pub(crate) next_due: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy)]
+struct Claim {
+    batch: u64,
+    attempts: u8,
+}
+
+impl Fold {
+    pub(crate) fn new(seed: KeySeed, ledger: Ledger, hosts: Hosts, last_doc: u32) -> Self {
+        Self {
+            seed,
+            ledger,
+            hosts,
+            last_doc,
+            last_batch: 0,
+            seen: Arc::default(),
+            claimed: HashMap::default(),
+            open_batches: HashMap::default(),
+            fresh: HashMap::default(),
+            next_due: None,
+        }
+    }
+
+    /// URLs handed out and unanswered.
+    pub(crate) fn claimed(&self) -> usize {
+        self.claimed.len()
+    }
+
+    /// True when folding the event reads records that an earlier event of the same batch may have written.
+    /// The batch is committed first then, so that the result does not depend on how events were grouped.
+    pub(crate) fn reads_store(&self, event: &Event) -> bool {
+        match event {
+            Event::Links { .. }
+            | Event::Claim { .. }
+            | Event::Robots { .. }
+            | Event::Host { .. } => false,
+            Event::Done { key, report, .. } => {
+                let class = report.outcome.class;
+                let judged = class == OutcomeClass::RedirectFollowed || breaks_chain(class);
+                judged || !self.claimed.contains_key(key)
+            }
+            Event::Retry { key, .. } => !self.claimed.contains_key(key),
+            Event::Epoch { .. } | Event::Due { .. } | Event::Exhaust { .. } => true,
+        }
+    }
+
+    /// Turns one event into writes.
+    pub(crate) fn apply(
+        &mut self,
+        event: &Event,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        match event {
+            Event::Epoch { .. } => self.epoch(store, batch),
+            Event::Links { links, at } => self.links(links, *at, store, batch),
+            Event::Claim {
+                batch: number,
+                urls,
+            } => {
+                self.claim(*number, urls, store, batch);
+                Ok(())
+            }
+            Event::Done { key, report, links } => {
+                if self.done(*key, report, store, batch)? {
+                    self.links(links, report.at, store, batch)?;
+                }
+                Ok(())
+            }
+            Event::Retry { key, report, due } => self.retry(*key, report, *due, store, batch),
+            Event::Due { now } => self.due(*now, store, batch),
+            Event::Exhaust { host, outcome, at } => self.exhaust(*host, outcome, *at, store, batch),
+            Event::Robots { origin, robots } => {
+                batch.put(&store.robots, origin.as_bytes(), robots);
+                Ok(())
+            }
+            Event::Host { host, not_before } => {
+                let record = &mut self.hosts.touch(*host).record;
+                record.not_before = record.not_before.max(*not_before);
+                Ok(())
+            }
+        }
+    }
+
+    /// Called when the batch is about to be committed: what it holds must say where the fold stands.
+    pub(crate) fn seal(&mut self, applied: u64, store: &Keyspaces, batch: &mut Batch<'_>) {
+        for (hash, record) in self.hosts.take_dirty() {
+            batch.put(&store.hosts, &hash.to_be_bytes(), record);
+        }
+        batch.meta("ledger", &self.ledger);
+        batch.meta("last_doc", &self.last_doc);
+        batch.meta("applied", &applied);
+        self.fresh.clear();
+        debug_assert!(
+            self.ledger.balances(),
+            "the ledger balances after every fold"
+        );
+    }
+
+    /// Claims of a process that is gone return to the queue.
+    fn epoch(&mut self, store: &Keyspaces, batch: &mut Batch<'_>) -> Result<()> {
+        for guard in store.claims.iter() {
+            let (number, urls) = guard.into_inner()?;
+            for claim in decode::<Vec<Claimed>>("claims", &urls)? {
+                if Self::is_open(&claim, store)?
+                    && let Some(link) = store.link(claim.key)?
+                {
+                    self.enqueue(claim.key, &link, claim.attempts, store, batch);
+                }
+            }
+            batch.remove(&store.claims, &number);
+        }
+        self.claimed.clear();
+        self.open_batches.clear();
+        Ok(())
+    }
+
+    /// True when a claim was never answered: neither finished nor put off since it was made.
+    pub(crate) fn is_open(claim: &Claimed, store: &Keyspaces) -> Result<bool> {
+        let fate = store.fate(claim.key)?;
+        Ok(fate.is_none_or(|fate| fate.due.is_some() && fate.attempts <= claim.attempts))
+    }
+
+    fn links(
+        &mut self,
+        links: &[NewLink],
+        at: Timestamp,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        for NewLink { link, refused } in links {
+            let key = link.url.key(self.seed);
+            if !self.seen.insert(key) {
+                continue;
+            }
+            self.last_doc = self.last_doc.wrapping_add(1).max(1);
+            let record = LinkRecord {
+                doc_id: self.last_doc,
+                url: link.url.clone(),
+                kind: link.kind,
+                depth: link.depth,
+                priority: link.priority,
+                via: link.via,
+                chain: link.chain.clone(),
+                seen: at,
+            };
+            batch.put(&store.urls, &key.to_bytes(), &record);
+            self.ledger.accept();
+            let host = self.hosts.touch(key.host);
+            if host.record.name.is_empty() {
+                host.record.name = link.url.host().into();
+            }
+            host.record.queued += 1;
+            let spent = host.record.exhausted.then(|| spent_budget(&record.url));
+            match refused.clone().or(spent) {
+                Some(outcome) => {
+                    self.finish(key, 0, unasked(outcome, at), store, batch);
+                    self.blame_chain(key, &record, store, batch)?;
+                }
+                None => self.enqueue(key, &record, 0, store, batch),
+            }
+        }
+        Ok(())
+    }
+
+    fn enqueue(
+        &mut self,
+        key: UrlKey,
+        link: &LinkRecord,
+        attempts: u8,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) {
+        let record = QueueRecord {
+            url_hash: key.url,
+            doc_id: link.doc_id,
+            attempts,
+            kind: link.kind,
+            depth: link.depth,
+            chain: link.chain.clone(),
+            url: link.url.clone(),
+        };
+        batch.put(&store.queue, &queue_key(key.host, link.rank()), &record);
+        self.hosts.waits(key.host, link.rank());
+    }
+
+    fn claim(&mut self, number: u64, urls: &[Claimed], store: &Keyspaces, batch: &mut Batch<'_>) {
+        for claim in urls {
+            batch.remove(&store.queue, &queue_key(claim.key.host, claim.rank));
+            self.claimed.insert(
+                claim.key,
+                Claim {
+                    batch: number,
+                    attempts: claim.attempts,
+                },
+            );
+            let host = self.hosts.touch(claim.key.host);
+            host.waiting = host.waiting.saturating_sub(1);
+            host.claimed += 1;
+            host.cursor = host.cursor.max(claim.rank + 1);
+        }
+        batch.put(&store.claims, &number.to_be_bytes(), &urls);
+        self.open_batches.insert(number, urls.len());
+        self.last_batch = number;
+    }
+
+    /// Finishes a URL; false when it was finished already, and then nothing happens.
+    fn done(
+        &mut self,
+        key: UrlKey,
+        report: &Report,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<bool> {
+        let Some(attempts) = self.release(key, store, batch)? else {
+            return Ok(false);
+        };
+        let mut report = report.clone();
+        let asked = report.ip.is_some();
+        let host = self.hosts.touch(key.host);
+        host.record.asked += u32::from(asked);
+        self.ledger.attempts += u64::from(asked);
+        self.ledger.bytes += report.bytes;
+        if report.outcome.class == OutcomeClass::RedirectFollowed {
+            self.judge_redirect(key, &mut report, store, batch)?;
+        }
+        let class = report.outcome.class;
+        self.finish(key, attempts + u8::from(asked), report, store, batch);
+        if breaks_chain(class)
+            && let Some(link) = store.link(key)?
+        {
+            self.blame_chain(key, &link, store, batch)?;
+        }
+        Ok(true)
+    }
+
+    fn retry(
+        &mut self,
+        key: UrlKey,
+        report: &Report,
+        due: Timestamp,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        let Some(attempts) = self.release(key, store, batch)? else {
+            return Ok(());
+        };
+        self.ledger.attempts += 1;
+        self.ledger.bytes += report.bytes;
+        let fate = Fate {
+            attempts: attempts.saturating_add(1),
+            due: Some(due),
+            report: report.clone(),
+        };
+        batch.put(&store.fates, &key.to_bytes(), &fate);
+        batch.mark(&store.due, &due_key(due, key));
+        self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
+        self.fresh.insert(key, fate);
+        Ok(())
+    }
+
+    fn due(&mut self, now: Timestamp, store: &Keyspaces, batch: &mut Batch<'_>) -> Result<()> {
+        self.next_due = None;
+        for guard in store.due.iter() {
+            let bytes = guard.key()?;
+            let Some((due, key)) = read_due_key(&bytes) else {
+                continue;
+            };
+            if due > now {
+                self.next_due = Some(due);
+                break;
+            }
+            batch.remove(&store.due, &bytes);
+            if let (Some(link), Some(fate)) = (store.link(key)?, store.fate(key)?) {
+                self.enqueue(key, &link, fate.attempts, store, batch);
+            }
+        }
+        Ok(())
+    }
+
+    fn exhaust(
+        &mut self,
+        hash: u64,
+        outcome: &Outcome,
+        at: Timestamp,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        let host = self.hosts.touch(hash);
+        host.record.exhausted = true;
+        host.waiting = 0;
+        for guard in store.queue.prefix(hash.to_be_bytes()) {
+            let (place, value) = guard.into_inner()?;
+            let waiting = decode::<QueueRecord>("queue", &value)?;
+            let key = UrlKey {
+                host: hash,
+                url: waiting.url_hash,
+            };
+            batch.remove(&store.queue, &place);
+            self.finish(
+                key,
+                waiting.attempts,
+                unasked(outcome.clone(), at),
+                store,
+                batch,
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes a URL out of the hands of the URL server, or out of the queue when an earlier process has
+    /// fetched it; how many attempts it had. None when it is finished or unknown.
+    fn release(
+        &mut self,
+        key: UrlKey,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<Option<u8>> {
+        if let Some(claim) = self.claimed.remove(&key) {
+            let host = self.hosts.touch(key.host);
+            host.claimed = host.claimed.saturating_sub(1);
+            if let Some(open) = self.open_batches.get_mut(&claim.batch) {
+                *open = open.saturating_sub(1);
+                if *open == 0 {
+                    self.open_batches.remove(&claim.batch);
+                    batch.remove(&store.claims, &claim.batch.to_be_bytes());
+                }
+            }
+            return Ok(Some(claim.attempts));
+        }
+        let (Some(link), None) = (store.link(key)?, self.fresh.get(&key)) else {
+            return Ok(None);
+        };
+        let fate = store.fate(key)?;
+        match fate.as_ref().map(|fate| fate.due) {
+            Some(None) => return Ok(None),
+            Some(Some(due)) => batch.remove(&store.due, &due_key(due, key)),
+            None => {}
+        }
+        let place = queue_key(key.host, link.rank());
+        if store.queue.contains_key(place)? {
+            batch.remove(&store.queue, &place);
+            let host = self.hosts.touch(key.host);
+            host.waiting = host.waiting.saturating_sub(1);
+        }
+        Ok(Some(fate.map_or(0, |fate| fate.attempts)))
+    }
+
+    fn finish(
+        &mut self,
+        key: UrlKey,
+        attempts: u8,
+        report: Report,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) {
+        self.ledger.finish(report.outcome.class);
+        let host = self.hosts.touch(key.host);
+        host.record.queued = host.record.queued.saturating_sub(1);
+        let fate = Fate {
+            attempts,
+            due: None,
+            report,
+        };
+        batch.put(&store.fates, &key.to_bytes(), &fate);
+        self.fresh.insert(key, fate);
+    }
+
+    /// A redirect counts as followed only while its target can be reached: not when it closes a loop, and
+    /// not when the target is known to be refused.
+    fn judge_redirect(
+        &mut self,
+        key: UrlKey,
+        report: &mut Report,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        let mut walked = Vec::new();
+        let mut target = report.redirect.clone();
+        for _ in 0..LOOP_SEARCH {
+            let Some(next) = target
+                .as_deref()
+                .and_then(|text| CrawlUrl::from_canonical(text).ok())
+            else {
+                return Ok(());
+            };
+            let next = next.key(self.seed);
+            if next == key {
+                report.outcome = Outcome::because(OutcomeClass::RedirectLimit, "redirect loop");
+                for hop in walked {
+                    self.amend(hop, &report.outcome, store, batch)?;
+                }
+                return Ok(());
+            }
+            let Some(fate) = self.fate(next, store)? else {
+                return Ok(());
+            };
+            match fate.report.outcome.class {
+                OutcomeClass::DeniedPolicy | OutcomeClass::RedirectRefused => {
+                    report.outcome = refused_target(&fate.report.outcome);
+                    return Ok(());
+                }
+                OutcomeClass::RedirectLimit => {
+                    report.outcome = fate.report.outcome;
+                    return Ok(());
+                }
+                _ => {}
+            }
+            walked.push(next);
+            target = fate.report.redirect;
+        }
+        Ok(())
+    }
+
+    /// The URLs whose redirects led to a refused or endless one did not lead anywhere either.
+    fn blame_chain(
+        &mut self,
+        key: UrlKey,
+        link: &LinkRecord,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        if link.chain.is_empty() {
+            return Ok(());
+        }
+        let Some(fate) = self.fate(key, store)? else {
+            return Ok(());
+        };
+        let outcome = match fate.report.outcome.class {
+            OutcomeClass::RedirectLimit => fate.report.outcome,
+            _ => refused_target(&fate.report.outcome),
+        };
+        for hop in &link.chain {
+            self.amend(*hop, &outcome, store, batch)?;
+        }
+        Ok(())
+    }
+
+    fn amend(
+        &mut self,
+        key: UrlKey,
+        outcome: &Outcome,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        let Some(mut fate) = self.fate(key, store)? else {
+            return Ok(());
+        };
+        let before = fate.report.outcome.class;
+        if before == OutcomeClass::RedirectFollowed && fate.due.is_none() {
+            debug_assert_ne!(outcome.class.column(), Column::Queued);
+            self.ledger.amend(before, outcome.class);
+            fate.report.outcome = outcome.clone();
+            batch.put(&store.fates, &key.to_bytes(), &fate);
+            self.fresh.insert(key, fate);
+        }
+        Ok(())
+    }
+
+    fn fate(&self, key: UrlKey, store: &Keyspaces) -> Result<Option<Fate>> {
+        match self.fresh.get(&key) {
+            Some(fate) => Ok(Some(fate.clone())),
+            None => store.fate(key),
+        }
+    }
+}
+
+/// True when the URLs that redirected here have led nowhere.
+fn breaks_chain(class: OutcomeClass) -> bool {
+    matches!(
+        class,
+        OutcomeClass::DeniedPolicy | OutcomeClass::RedirectLimit | OutcomeClass::RedirectRefused
+    )
+}
+
+/// The report on a URL that nobody was asked for.
+fn unasked(outcome: Outcome, at: Timestamp) -> Report {
+    Report {
+        outcome,
+        status: None,
+        ip: None,
+        bytes: 0,
+        millis: 0,
+        at,
+        redirect: None,
+    }
+}
+
+fn refused_target(target: &Outcome) -> Outcome {
+    Outcome::because(
+        OutcomeClass::RedirectRefused,
+        format!("its target is refused: {}", target.reason),
+    )
+}
+
+fn spent_budget(url: &CrawlUrl) -> Outcome {
+    Outcome::because(
+        OutcomeClass::DeniedPolicy,
+        format!("the page budget of {} is spent", url.host()),
+    )
+}

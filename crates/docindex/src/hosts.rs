@@ -1,0 +1,125 @@
+//! The hosts in RAM: how much waits for each, and whose turn it is.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use xxhash_rust::xxh3::Xxh3Builder;
+
+use crate::record::HostRecord;
+
+/// A host: its record, and what only this process needs to know.
+#[derive(Debug, Default)]
+pub(crate) struct Host {
+    pub(crate) record: HostRecord,
+    /// URLs in its queue that nobody has claimed.
+    pub(crate) waiting: u32,
+    /// URLs handed out and not yet answered.
+    pub(crate) claimed: u32,
+    /// No unclaimed URL has a lower rank. Skips the graves that claims leave in the store.
+    pub(crate) cursor: u64,
+    in_turn: bool,
+}
+
+/// All hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Hosts {
+    /// Filled by accepted links; a host stays known for the whole crawl.
+    by_hash: HashMap<u64, Host, Xxh3Builder>,
+    /// Hosts with waiting URLs, in turn. A host is in it at most once (`in_turn`).
+    turns: VecDeque<u64>,
+    /// Hosts whose record changed since the last commit. Emptied by each commit.
+    dirty: HashSet<u64, Xxh3Builder>,
+}
+
+impl Hosts {
+    pub(crate) fn get(&self, hash: u64) -> Option<&Host> {
+        self.by_hash.get(&hash)
+    }
+
+    /// The host, to be changed; its record goes into the next commit.
+    pub(crate) fn touch(&mut self, hash: u64) -> &mut Host {
+        self.dirty.insert(hash);
+        self.by_hash.entry(hash).or_default()
+    }
+
+    /// Takes over a record from disk. All that is queued counts as waiting until `not_waiting` says no.
+    pub(crate) fn load(&mut self, hash: u64, record: HostRecord) {
+        let waiting = record.queued;
+        self.by_hash.insert(
+            hash,
+            Host {
+                record,
+                waiting,
+                ..Host::default()
+            },
+        );
+    }
+
+    /// One of the host's queued URLs is a retry or a claim, and lies elsewhere than in its queue.
+    pub(crate) fn not_waiting(&mut self, hash: u64) {
+        if let Some(host) = self.by_hash.get_mut(&hash) {
+            host.waiting = host.waiting.saturating_sub(1);
+        }
+    }
+
+    /// After loading: every host with waiting URLs gets its turn.
+    pub(crate) fn begin_turns(&mut self) {
+        for (hash, host) in &mut self.by_hash {
+            if host.waiting > 0 {
+                host.in_turn = true;
+                self.turns.push_back(*hash);
+            }
+        }
+    }
+
+    /// A URL waits for the host at this rank.
+    pub(crate) fn waits(&mut self, hash: u64, rank: u64) {
+        let host = self.touch(hash);
+        host.waiting += 1;
+        host.cursor = host.cursor.min(rank);
+        if !host.in_turn {
+            host.in_turn = true;
+            // A host that comes into turn anew has been asked for everything below its new URL.
+            if host.waiting == 1 {
+                host.cursor = rank;
+            }
+            self.turns.push_back(hash);
+        }
+    }
+
+    /// The next host in turn that is not rejected; a host with nothing waiting leaves the round.
+    pub(crate) fn next_turn(&mut self, rejected: &dyn Fn(u64) -> bool) -> Option<u64> {
+        for _ in 0..self.turns.len() {
+            let hash = self.turns.pop_front()?;
+            let Some(host) = self.by_hash.get_mut(&hash) else {
+                continue;
+            };
+            if host.waiting == 0 {
+                host.in_turn = false;
+                continue;
+            }
+            self.turns.push_back(hash);
+            if !rejected(hash) {
+                return Some(hash);
+            }
+        }
+        None
+    }
+
+    /// Hosts with URLs that could be claimed.
+    pub(crate) fn in_turn(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Hosts known.
+    pub(crate) fn len(&self) -> usize {
+        self.by_hash.len()
+    }
+
+    /// The records that changed, for the commit.
+    pub(crate) fn take_dirty(&mut self) -> impl Iterator<Item = (u64, &HostRecord)> {
+        let by_hash = &self.by_hash;
+        self.dirty
+            .drain()
+            .filter_map(move |hash| Some((hash, &by_hash.get(&hash)?.record)))
+    }
+}

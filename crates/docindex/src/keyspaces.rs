@@ -1,0 +1,168 @@
+//! The keyspaces of the doc index and the batch through which they change.
+//!
+//! | keyspace | key | value |
+//! |---|---|---|
+//! | `meta` | name | format, seed, ledger, applied position |
+//! | `urls` | host hash, URL hash | [`LinkRecord`] |
+//! | `fates` | host hash, URL hash | [`Fate`] |
+//! | `queue` | host hash, rank | queue record |
+//! | `due` | time, host hash, URL hash | nothing |
+//! | `claims` | batch number | claimed URLs |
+//! | `hosts` | host hash | [`HostRecord`] |
+//! | `robots` | origin | robots.txt |
+//!
+//! All keys are big-endian, so that they sort as they count, and what belongs to a host lies together.
+
+use std::path::Path;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use orbweaver_model::{Timestamp, UrlKey};
+
+use crate::error::{Error, Result};
+use crate::record::{FORMAT, Fate, LinkRecord, decode, encode};
+
+/// The open store.
+#[derive(Clone)]
+pub(crate) struct Keyspaces {
+    pub(crate) db: Database,
+    pub(crate) meta: Keyspace,
+    pub(crate) urls: Keyspace,
+    pub(crate) fates: Keyspace,
+    pub(crate) queue: Keyspace,
+    pub(crate) due: Keyspace,
+    pub(crate) claims: Keyspace,
+    pub(crate) hosts: Keyspace,
+    pub(crate) robots: Keyspace,
+}
+
+impl Keyspaces {
+    /// Opens or creates the store; `memory` bounds its caches and write buffers.
+    pub(crate) fn open(path: &Path, memory: u64) -> Result<Self> {
+        let db = Database::builder(path)
+            .cache_size((memory / 2).max(4 << 20))
+            .max_journaling_size((memory / 2).max(64 << 20))
+            .worker_threads(1)
+            .open()
+            .map_err(|error| match error {
+                fjall::Error::Locked => Error::InUse(path.into()),
+                other => other.into(),
+            })?;
+        // Small memtables: eight keyspaces share the budget.
+        let memtable = (memory / 16).clamp(1 << 20, 64 << 20);
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable);
+        let open = |name: &str| db.keyspace(name, options);
+        let keyspaces = Self {
+            meta: open("meta")?,
+            urls: open("urls")?,
+            fates: open("fates")?,
+            queue: open("queue")?,
+            due: open("due")?,
+            claims: open("claims")?,
+            hosts: open("hosts")?,
+            robots: open("robots")?,
+            db: db.clone(),
+        };
+        keyspaces.check_format(path)?;
+        Ok(keyspaces)
+    }
+
+    fn check_format(&self, path: &Path) -> Result<()> {
+        match self.meta.get("format")?.as_deref() {
+            None => Ok(self.meta.insert("format", [FORMAT])?),
+            Some([FORMAT]) => Ok(()),
+            Some(other) => Err(Error::Version {
+                path: path.into(),
+                found: other.first().copied().unwrap_or(0),
+                expected: FORMAT,
+            }),
+        }
+    }
+
+    pub(crate) fn meta<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        self.meta
+            .get(name)?
+            .map(|bytes| decode("meta", &bytes))
+            .transpose()
+    }
+
+    pub(crate) fn link(&self, key: UrlKey) -> Result<Option<LinkRecord>> {
+        self.urls
+            .get(key.to_bytes())?
+            .map(|bytes| decode("urls", &bytes))
+            .transpose()
+    }
+
+    pub(crate) fn fate(&self, key: UrlKey) -> Result<Option<Fate>> {
+        self.fates
+            .get(key.to_bytes())?
+            .map(|bytes| decode("fates", &bytes))
+            .transpose()
+    }
+
+    /// Everything acknowledged so far survives the loss of power after this.
+    pub(crate) fn sync(&self) -> Result<()> {
+        Ok(self.db.persist(PersistMode::SyncData)?)
+    }
+}
+
+/// The writes of one commit: all of them become visible and durable together.
+pub(crate) struct Batch<'a> {
+    keyspaces: &'a Keyspaces,
+    writes: OwnedWriteBatch,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(keyspaces: &'a Keyspaces) -> Self {
+        Self {
+            writes: keyspaces.db.batch(),
+            keyspaces,
+        }
+    }
+
+    pub(crate) fn meta<T: Serialize>(&mut self, name: &str, value: &T) {
+        self.writes
+            .insert(&self.keyspaces.meta, name, encode(value));
+    }
+
+    pub(crate) fn put<T: Serialize>(&mut self, keyspace: &Keyspace, key: &[u8], value: &T) {
+        self.writes.insert(keyspace, key, encode(value));
+    }
+
+    pub(crate) fn mark(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        self.writes.insert(keyspace, key, []);
+    }
+
+    pub(crate) fn remove(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        self.writes.remove(keyspace, key);
+    }
+
+    pub(crate) fn commit(self) -> Result<()> {
+        Ok(self.writes.commit()?)
+    }
+}
+
+/// The key of a place in a host's queue.
+pub(crate) fn queue_key(host: u64, rank: u64) -> [u8; 16] {
+    UrlKey { host, url: rank }.to_bytes()
+}
+
+/// The key of a retry.
+pub(crate) fn due_key(due: Timestamp, key: UrlKey) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    let (time, url) = bytes.split_at_mut(8);
+    time.copy_from_slice(&due.as_millis().to_be_bytes());
+    url.copy_from_slice(&key.to_bytes());
+    bytes
+}
+
+/// Reads what `due_key` wrote.
+pub(crate) fn read_due_key(bytes: &[u8]) -> Option<(Timestamp, UrlKey)> {
+    let (time, url) = bytes.split_first_chunk::<8>()?;
+    Some((
+        Timestamp::from_millis(u64::from_be_bytes(*time)),
+        UrlKey::from_bytes(url.try_into().ok()?),
+    ))
+}

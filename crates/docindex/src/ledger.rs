@@ -1,0 +1,115 @@
+//! The ledger: every URL ever accepted is in exactly one column, at any moment.
+
+use serde::{Deserialize, Serialize};
+
+use orbweaver_model::{Column, OutcomeClass};
+
+/// Counts of URLs by what became of them. Written in the same batch as the changes it counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// URLs that ever entered the index, refused ones included.
+    pub accepted: u64,
+    /// Finished URLs by class, in the order of `OutcomeClass::ALL`.
+    classes: Vec<u64>,
+    /// URLs still to be asked for: waiting, claimed, or to be retried.
+    pub queued: u64,
+    /// Bytes received in all attempts.
+    pub bytes: u64,
+    /// Attempts made, retries included.
+    pub attempts: u64,
+}
+
+impl Ledger {
+    /// URLs of a class.
+    pub fn class(&self, class: OutcomeClass) -> u64 {
+        self.classes.get(class as usize).copied().unwrap_or(0)
+    }
+
+    /// URLs in a column.
+    pub fn column(&self, column: Column) -> u64 {
+        let finished: u64 = OutcomeClass::ALL
+            .iter()
+            .filter(|c| c.column() == column)
+            .map(|class| self.class(*class))
+            .sum();
+        if column == Column::Queued {
+            self.queued
+        } else {
+            finished
+        }
+    }
+
+    /// Documents received, whole or cut.
+    pub fn documents(&self) -> u64 {
+        OutcomeClass::ALL
+            .iter()
+            .filter(|class| class.is_document())
+            .map(|class| self.class(*class))
+            .sum()
+    }
+
+    /// accepted = done + failed + refused + queued.
+    pub fn balances(&self) -> bool {
+        let columns = [
+            Column::Done,
+            Column::Failed,
+            Column::Refused,
+            Column::Queued,
+        ];
+        self.accepted
+            == columns
+                .iter()
+                .map(|column| self.column(*column))
+                .sum::<u64>()
+    }
+
+    pub(crate) fn accept(&mut self) {
+        self.accepted += 1;
+        self.queued += 1;
+    }
+
+    pub(crate) fn finish(&mut self, class: OutcomeClass) {
+        debug_assert_ne!(
+            class.column(),
+            Column::Queued,
+            "a deferred URL is not finished"
+        );
+        self.queued = self.queued.saturating_sub(1);
+        *self.place(class) += 1;
+    }
+
+    pub(crate) fn amend(&mut self, from: OutcomeClass, to: OutcomeClass) {
+        let place = self.place(from);
+        *place = place.saturating_sub(1);
+        *self.place(to) += 1;
+    }
+
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the vector has just been made long enough"
+    )]
+    fn place(&mut self, class: OutcomeClass) -> &mut u64 {
+        self.classes.resize(OutcomeClass::ALL.len(), 0);
+        &mut self.classes[class as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balances_through_every_move() {
+        let mut ledger = Ledger::default();
+        for _ in 0..3 {
+            ledger.accept();
+            assert!(ledger.balances());
+        }
+        ledger.finish(OutcomeClass::RedirectFollowed);
+        ledger.finish(OutcomeClass::FailedDns);
+        ledger.amend(OutcomeClass::RedirectFollowed, OutcomeClass::RedirectLimit);
+        assert!(ledger.balances());
+        assert_eq!(ledger.column(Column::Failed), 2);
+        assert_eq!((ledger.column(Column::Done), ledger.queued), (0, 1));
+    }
+}

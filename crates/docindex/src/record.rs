@@ -1,0 +1,143 @@
+//! The records of the doc index as they lie on disk: a version byte, then postcard.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use orbweaver_model::{CrawlUrl, LinkKind, Report, Timestamp, UrlKey};
+
+use crate::error::{Error, Result};
+
+/// The format of everything in the doc index; `docs/formats/docindex.md` describes it.
+pub const FORMAT: u8 = 1;
+
+/// How a URL became known. Written once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRecord {
+    /// Its number, counted from 1 in the order of acceptance.
+    pub doc_id: u32,
+    /// The URL.
+    pub url: CrawlUrl,
+    /// Where the link stood.
+    pub kind: LinkKind,
+    /// Links followed since the seed.
+    pub depth: u16,
+    /// 0 goes first.
+    pub priority: u8,
+    /// The page it was first found on.
+    pub via: Option<UrlKey>,
+    /// The redirects that led here, oldest first.
+    pub chain: Vec<UrlKey>,
+    /// When it became known.
+    pub seen: Timestamp,
+}
+
+impl LinkRecord {
+    /// The place in the queue of its host: by priority, then breadth first, then by age.
+    pub fn rank(&self) -> u64 {
+        (u64::from(self.priority) << 48) | (u64::from(self.depth) << 32) | u64::from(self.doc_id)
+    }
+}
+
+/// What became of a URL so far. Absent while no attempt was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fate {
+    /// Attempts made.
+    pub attempts: u8,
+    /// When it is to be asked for again; none when it is finished.
+    pub due: Option<Timestamp>,
+    /// What the last attempt came to.
+    pub report: Report,
+}
+
+/// A place in the queue of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct QueueRecord {
+    pub(crate) url_hash: u64,
+    pub(crate) doc_id: u32,
+    pub(crate) attempts: u8,
+    pub(crate) kind: LinkKind,
+    pub(crate) depth: u16,
+    pub(crate) chain: Vec<UrlKey>,
+    pub(crate) url: CrawlUrl,
+}
+
+/// What is known of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// Its name.
+    pub name: String,
+    /// URLs waiting in its queue, claimed ones and retries included.
+    pub queued: u32,
+    /// URLs of it that are finished after a request was made.
+    pub asked: u32,
+    /// Its budget is spent: nothing more is queued for it.
+    pub exhausted: bool,
+    /// Not to be asked before this moment.
+    pub not_before: Timestamp,
+}
+
+/// Writes a record.
+pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    // Writing plain data into a vector cannot fail; an empty value would be found by every reader.
+    postcard::to_extend(record, vec![FORMAT]).unwrap_or_default()
+}
+
+/// Reads a record.
+pub(crate) fn decode<T: DeserializeOwned>(keyspace: &'static str, bytes: &[u8]) -> Result<T> {
+    let damaged = |why: String| Error::Record { keyspace, why };
+    match bytes.split_first() {
+        Some((&FORMAT, rest)) => {
+            postcard::from_bytes(rest).map_err(|error| damaged(error.to_string()))
+        }
+        Some((other, _)) => Err(damaged(format!("unknown format {other}"))),
+        None => Err(damaged("it is empty".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(priority: u8, depth: u16, doc_id: u32) -> LinkRecord {
+        LinkRecord {
+            doc_id,
+            url: CrawlUrl::from_canonical("http://example.org/").unwrap(),
+            kind: LinkKind::A,
+            depth,
+            priority,
+            via: None,
+            chain: Vec::new(),
+            seen: Timestamp::from_millis(5),
+        }
+    }
+
+    #[test]
+    fn ranks_are_breadth_first_within_a_priority() {
+        let order = [
+            link(0, 9, 9),
+            link(1, 0, 8),
+            link(1, 2, 3),
+            link(1, 2, 4),
+            link(2, 0, 1),
+        ];
+        assert!(order.windows(2).all(|pair| pair[0].rank() < pair[1].rank()));
+    }
+
+    #[test]
+    fn records_survive_and_damage_is_named() {
+        let record = link(1, 2, 3);
+        let bytes = encode(&record);
+        assert_eq!(decode::<LinkRecord>("urls", &bytes).unwrap(), record);
+        for cut in 0..bytes.len() {
+            assert!(decode::<LinkRecord>("urls", &bytes[..cut]).is_err());
+        }
+        let mut other = bytes;
+        other[0] = 9;
+        assert!(
+            decode::<LinkRecord>("urls", &other)
+                .unwrap_err()
+                .to_string()
+                .contains("unknown format 9")
+        );
+    }
+}

@@ -1,0 +1,572 @@
+//! The doc index as its owner uses it: the life of a URL, budgets, redirects, restarts.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use orbweaver_docindex::{DocIndex, IndexOptions, KeptLog, Reader, Wanted, check};
+use orbweaver_model::{
+    Candidate, Column, CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome, OutcomeClass,
+    Report, Timestamp, UrlKey,
+};
+use proptest::prelude::*;
+
+const SEED: KeySeed = KeySeed(42);
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn url(text: &str) -> CrawlUrl {
+    CrawlUrl::from_canonical(text).unwrap()
+}
+
+fn key(text: &str) -> UrlKey {
+    url(text).key(SEED)
+}
+
+fn link(text: &str, depth: u16) -> NewLink {
+    let link = Link {
+        url: url(text),
+        kind: LinkKind::A,
+        depth,
+        priority: 16,
+        via: None,
+        chain: Vec::new(),
+    };
+    NewLink {
+        link,
+        refused: None,
+    }
+}
+
+fn redirect(text: &str, chain: &[&str]) -> NewLink {
+    let mut new = link(text, 0);
+    new.link.kind = LinkKind::Redirect;
+    new.link.chain = chain.iter().map(|hop| key(hop)).collect();
+    new
+}
+
+fn refused(text: &str, reason: &str) -> NewLink {
+    NewLink {
+        refused: Some(Outcome::because(OutcomeClass::DeniedPolicy, reason)),
+        ..link(text, 1)
+    }
+}
+
+fn report(class: OutcomeClass) -> Report {
+    Report {
+        outcome: Outcome::plain(class),
+        status: Some(200),
+        ip: Some([127, 0, 0, 1].into()),
+        bytes: 1000,
+        millis: 5,
+        at: at(10),
+        redirect: None,
+    }
+}
+
+fn redirects_to(target: &str) -> Report {
+    Report {
+        redirect: Some(target.into()),
+        ..report(OutcomeClass::RedirectFollowed)
+    }
+}
+
+fn links(list: Vec<NewLink>) -> Event {
+    Event::Links {
+        links: list,
+        at: at(1),
+    }
+}
+
+fn done(text: &str, report: Report, links: Vec<NewLink>) -> Event {
+    Event::Done {
+        key: key(text),
+        report,
+        links,
+    }
+}
+
+fn open(dir: &Path) -> DocIndex {
+    open_with(
+        dir,
+        IndexOptions {
+            seed: SEED,
+            ..IndexOptions::default()
+        },
+    )
+}
+
+fn open_with(dir: &Path, options: IndexOptions) -> DocIndex {
+    DocIndex::open(dir, options, at(0)).unwrap()
+}
+
+fn want(urls: usize) -> Wanted {
+    Wanted {
+        urls,
+        per_host: 100,
+        reject: HashSet::new(),
+    }
+}
+
+fn names(candidates: &[Candidate]) -> Vec<&str> {
+    candidates
+        .iter()
+        .map(|candidate| candidate.url.as_str())
+        .collect()
+}
+
+fn sound(index: &DocIndex) {
+    let mut findings = Vec::new();
+    check(&index.reader(), &mut |finding| findings.push(finding)).unwrap();
+    assert_eq!(findings, []);
+}
+
+fn class_of(index: &DocIndex, text: &str) -> OutcomeClass {
+    index
+        .reader()
+        .entry(key(text))
+        .unwrap()
+        .unwrap()
+        .fate
+        .unwrap()
+        .report
+        .outcome
+        .class
+}
+
+#[test]
+fn a_url_is_queued_once_and_handed_out_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(vec![
+            link("http://a/1", 1),
+            link("http://a/1", 1),
+            link("http://a/0", 0),
+        ])])
+        .unwrap();
+    let first = index.candidates(&want(10), at(2)).unwrap();
+    assert_eq!(names(&first), ["http://a/0", "http://a/1"], "breadth first");
+    assert!(index.candidates(&want(10), at(3)).unwrap().is_empty());
+    index
+        .apply([done(
+            "http://a/0",
+            report(OutcomeClass::Success),
+            vec![link("http://a/1", 1)],
+        )])
+        .unwrap();
+    assert!(index.candidates(&want(10), at(4)).unwrap().is_empty());
+    assert_eq!((index.ledger().accepted, index.ledger().queued), (2, 1));
+    sound(&index);
+}
+
+#[test]
+fn hosts_take_turns_and_the_reject_list_is_obeyed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    let all = ["http://a/1", "http://a/2", "http://b/1", "http://c/1"];
+    index
+        .apply([links(all.iter().map(|text| link(text, 0)).collect())])
+        .unwrap();
+    let wanted = Wanted {
+        urls: 10,
+        per_host: 1,
+        reject: HashSet::from([key("http://b/").host]),
+    };
+    assert_eq!(
+        names(&index.candidates(&wanted, at(2)).unwrap()),
+        ["http://a/1", "http://c/1"]
+    );
+    assert_eq!(
+        names(&index.candidates(&wanted, at(2)).unwrap()),
+        ["http://a/2"]
+    );
+    assert_eq!(
+        names(&index.candidates(&want(10), at(2)).unwrap()),
+        ["http://b/1"]
+    );
+}
+
+#[test]
+fn a_link_of_lower_rank_that_comes_late_is_not_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(
+            (0..5).map(|n| link(&format!("http://a/{n}"), 3)).collect(),
+        )])
+        .unwrap();
+    assert_eq!(index.candidates(&want(2), at(2)).unwrap().len(), 2);
+    index
+        .apply([links(vec![link("http://a/late", 1)])])
+        .unwrap();
+    assert_eq!(
+        names(&index.candidates(&want(1), at(2)).unwrap()),
+        ["http://a/late"]
+    );
+    assert_eq!(index.candidates(&want(10), at(2)).unwrap().len(), 3);
+}
+
+#[test]
+fn claims_of_a_dead_process_are_handed_out_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(vec![
+            link("http://a/1", 0),
+            link("http://a/2", 0),
+            link("http://a/3", 0),
+        ])])
+        .unwrap();
+    assert_eq!(index.candidates(&want(2), at(2)).unwrap().len(), 2);
+    index
+        .apply([done("http://a/1", report(OutcomeClass::Success), vec![])])
+        .unwrap();
+    drop(index);
+    let mut index = open(dir.path());
+    assert!(index.resumed());
+    assert_eq!(
+        names(&index.candidates(&want(10), at(3)).unwrap()),
+        ["http://a/2", "http://a/3"]
+    );
+    sound(&index);
+}
+
+#[test]
+fn a_page_that_an_earlier_process_fetched_can_be_finished_unclaimed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(vec![link("http://a/1", 0), link("http://a/2", 0)])])
+        .unwrap();
+    let adopted = || {
+        done(
+            "http://a/1",
+            report(OutcomeClass::Success),
+            vec![link("http://a/3", 1)],
+        )
+    };
+    index.apply([adopted(), adopted()]).unwrap();
+    index.apply([adopted()]).unwrap();
+    assert_eq!(index.ledger().documents(), 1);
+    assert_eq!(
+        names(&index.candidates(&want(10), at(3)).unwrap()),
+        ["http://a/2", "http://a/3"]
+    );
+    sound(&index);
+}
+
+#[test]
+fn retries_wait_for_their_time_also_across_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index.apply([links(vec![link("http://a/1", 0)])]).unwrap();
+    for attempt in 0..2 {
+        let found = index.candidates(&want(10), at(1000 * attempt)).unwrap();
+        assert_eq!(u64::from(found[0].attempts), attempt);
+        let due = at(1000 * attempt + 1000);
+        index
+            .apply([Event::Retry {
+                key: key("http://a/1"),
+                report: report(OutcomeClass::Deferred),
+                due,
+            }])
+            .unwrap();
+        assert_eq!(index.next_due(), Some(due));
+        assert!(
+            index
+                .candidates(&want(10), at(1000 * attempt + 999))
+                .unwrap()
+                .is_empty()
+        );
+        sound(&index);
+        drop(index);
+        index = open(dir.path());
+    }
+    assert_eq!(index.next_due(), Some(at(2000)));
+    assert_eq!(
+        index.candidates(&want(10), at(2000)).unwrap()[0].attempts,
+        2
+    );
+    index
+        .apply([done(
+            "http://a/1",
+            report(OutcomeClass::FailedTimeout),
+            vec![],
+        )])
+        .unwrap();
+    let entry = index.reader().entry(key("http://a/1")).unwrap().unwrap();
+    assert_eq!(entry.fate.unwrap().attempts, 3);
+    assert_eq!(index.ledger().column(Column::Failed), 1);
+    sound(&index);
+}
+
+#[test]
+fn a_refused_link_is_recorded_and_never_handed_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(vec![refused("http://b/1", "out of scope")])])
+        .unwrap();
+    assert!(index.candidates(&want(10), at(3)).unwrap().is_empty());
+    assert_eq!(index.ledger().column(Column::Refused), 1);
+    let entry = index.reader().entries().next().unwrap().unwrap();
+    assert_eq!(entry.fate.unwrap().report.outcome.reason, "out of scope");
+    sound(&index);
+}
+
+#[test]
+fn a_host_gets_its_budget_exactly() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open_with(
+        dir.path(),
+        IndexOptions {
+            seed: SEED,
+            host_pages: 3,
+            ..IndexOptions::default()
+        },
+    );
+    index
+        .apply([links(
+            (0..6).map(|n| link(&format!("http://a/{n}"), 0)).collect(),
+        )])
+        .unwrap();
+    assert_eq!(index.candidates(&want(10), at(2)).unwrap().len(), 3);
+    assert!(
+        index.candidates(&want(10), at(2)).unwrap().is_empty(),
+        "the rest of the budget is lent"
+    );
+    let unasked = Report {
+        ip: None,
+        ..report(OutcomeClass::DeniedRobots)
+    };
+    index.apply([done("http://a/0", unasked, vec![])]).unwrap();
+    assert_eq!(
+        index.candidates(&want(10), at(2)).unwrap().len(),
+        1,
+        "robots.txt gave one back"
+    );
+    for n in 1..4 {
+        index
+            .apply([done(
+                &format!("http://a/{n}"),
+                report(OutcomeClass::Success),
+                vec![],
+            )])
+            .unwrap();
+    }
+    assert!(index.candidates(&want(10), at(2)).unwrap().is_empty());
+    assert_eq!(index.ledger().class(OutcomeClass::DeniedPolicy), 2);
+    index.apply([links(vec![link("http://a/new", 0)])]).unwrap();
+    assert_eq!(index.ledger().class(OutcomeClass::DeniedPolicy), 3);
+    assert_eq!(index.ledger().queued, 0);
+    sound(&index);
+}
+
+#[test]
+fn a_loop_of_redirects_is_seen_whichever_end_comes_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(vec![
+            link("http://a/a", 0),
+            link("http://a/b", 0),
+            link("http://a/self", 0),
+        ])])
+        .unwrap();
+    index.candidates(&want(10), at(2)).unwrap();
+    index
+        .apply([done("http://a/a", redirects_to("http://a/b"), vec![])])
+        .unwrap();
+    assert_eq!(
+        class_of(&index, "http://a/a"),
+        OutcomeClass::RedirectFollowed
+    );
+    index
+        .apply([done("http://a/b", redirects_to("http://a/a"), vec![])])
+        .unwrap();
+    index
+        .apply([done("http://a/self", redirects_to("http://a/self"), vec![])])
+        .unwrap();
+    for text in ["http://a/a", "http://a/b", "http://a/self"] {
+        assert_eq!(
+            class_of(&index, text),
+            OutcomeClass::RedirectLimit,
+            "{text}"
+        );
+    }
+    sound(&index);
+}
+
+#[test]
+fn a_redirect_to_what_is_refused_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(vec![
+            link("http://a/1", 0),
+            refused("http://b/known", "out of scope"),
+            link("http://a/2", 0),
+        ])])
+        .unwrap();
+    index.candidates(&want(10), at(2)).unwrap();
+    index
+        .apply([done("http://a/1", redirects_to("http://b/known"), vec![])])
+        .unwrap();
+    assert_eq!(
+        class_of(&index, "http://a/1"),
+        OutcomeClass::RedirectRefused
+    );
+    let hop = redirect("http://a/3", &["http://a/2"]);
+    index
+        .apply([done("http://a/2", redirects_to("http://a/3"), vec![hop])])
+        .unwrap();
+    assert_eq!(
+        class_of(&index, "http://a/2"),
+        OutcomeClass::RedirectFollowed
+    );
+    assert_eq!(
+        index.candidates(&want(10), at(2)).unwrap()[0].chain,
+        [key("http://a/2")]
+    );
+    index
+        .apply([done(
+            "http://a/3",
+            report(OutcomeClass::DeniedPolicy),
+            vec![],
+        )])
+        .unwrap();
+    assert_eq!(
+        class_of(&index, "http://a/2"),
+        OutcomeClass::RedirectRefused
+    );
+    sound(&index);
+}
+
+#[test]
+fn a_second_owner_is_told_that_the_directory_is_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let _index = open(dir.path());
+    let Err(error) = Reader::open(dir.path(), 1 << 20) else {
+        panic!("opened twice")
+    };
+    assert!(
+        error.to_string().contains("in use by another process"),
+        "{error}"
+    );
+}
+
+/// What may happen to an index, with small numbers so that URLs meet.
+#[derive(Clone, Debug)]
+enum Step {
+    Found(Vec<u8>),
+    Claim(usize),
+    Finish(u8, Vec<u8>),
+    Redirect(u8, u8),
+    PutOff(u8),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let page = 0..40u8;
+    prop_oneof![
+        prop::collection::vec(page.clone(), 1..6).prop_map(Step::Found),
+        (1..8usize).prop_map(Step::Claim),
+        (page.clone(), prop::collection::vec(page.clone(), 0..6))
+            .prop_map(|(p, l)| Step::Finish(p, l)),
+        (page.clone(), page.clone()).prop_map(|(p, t)| Step::Redirect(p, t)),
+        page.prop_map(Step::PutOff),
+        Just(Step::Restart),
+    ]
+}
+
+fn page(n: u8) -> String {
+    format!("http://h{}/{n}", n % 3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Whatever happens in whatever order: the ledger balances, nothing is lost, nothing is handed out
+    /// while it is claimed, and a fold of the same events by another index gives the same records.
+    #[test]
+    fn any_history_is_sound(steps in prop::collection::vec(step(), 1..40)) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut index = open(dir.path());
+        let mut events = Vec::new();
+        let mut out: BTreeMap<String, u8> = BTreeMap::new();
+        for (n, step) in steps.into_iter().enumerate() {
+            let now = at(n as u64 * 10);
+            let event = match step {
+                Step::Found(list) => links(list.iter().map(|n| link(&page(*n), 1)).collect()),
+                Step::Claim(most) => {
+                    for candidate in index.candidates(&want(most), now).unwrap() {
+                        let name = candidate.url.to_string();
+                        prop_assert_eq!(out.insert(name, candidate.attempts), None, "handed out twice");
+                    }
+                    sound(&index);
+                    continue;
+                }
+                Step::Finish(n, list) => {
+                    out.remove(&page(n));
+                    done(&page(n), report(OutcomeClass::Success), list.iter().map(|n| link(&page(*n), 2)).collect())
+                }
+                Step::Redirect(n, to) => {
+                    out.remove(&page(n));
+                    done(&page(n), redirects_to(&page(to)), vec![redirect(&page(to), &[&page(n)])])
+                }
+                Step::PutOff(n) => {
+                    if out.remove(&page(n)).is_none() { continue; }
+                    Event::Retry { key: key(&page(n)), report: report(OutcomeClass::Deferred), due: at(now.as_millis() + 50) }
+                }
+                Step::Restart => {
+                    drop(index);
+                    index = open(dir.path());
+                    out.clear();
+                    sound(&index);
+                    continue;
+                }
+            };
+            events.push(event.clone());
+            index.apply([event]).unwrap();
+            prop_assert!(index.ledger().balances());
+        }
+        sound(&index);
+    }
+}
+
+#[test]
+fn two_folds_of_one_log_agree() {
+    let history = [
+        links((0..20).map(|n| link(&page(n), u16::from(n) % 4)).collect()),
+        done(&page(1), redirects_to(&page(2)), vec![]),
+        done(
+            &page(2),
+            redirects_to(&page(1)),
+            vec![link("http://h9/x", 2)],
+        ),
+        Event::Retry {
+            key: key(&page(3)),
+            report: report(OutcomeClass::Deferred),
+            due: at(5),
+        },
+        Event::Due { now: at(6) },
+    ];
+    let fold = |commits: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let options = IndexOptions {
+            seed: SEED,
+            ..IndexOptions::default()
+        };
+        let mut index =
+            DocIndex::with_log(dir.path(), options, at(0), |_| KeptLog::default()).unwrap();
+        for events in history.chunks(commits) {
+            index.apply(events.to_vec()).unwrap();
+        }
+        let entries: Vec<_> = index.reader().entries().map(Result::unwrap).collect();
+        (entries, index.ledger().clone())
+    };
+    assert_eq!(fold(1), fold(history.len()));
+}
