@@ -1,1 +1,33 @@
-//! The store: WARC files and their CDXJ index, durable before they are acknowledged.
+//! The store: WARC 1.1 files and their CDXJ index, durable before they are acknowledged.
+//!
+//! The way of an exchange: [`Archivist::prepare`] turns it into a finished group of gzip members on any
+//! thread; [`Archive`] appends groups, syncs many at once and only then acknowledges; [`Writer`] keeps
+//! the files and makes them whole after a crash; [`Records`], [`exchange_at`] and [`get`] read them back;
+//! [`check`] reads everything and says what is wrong.
+//!
+//! Inside a crawl directory: `warc/<stem>.warc.gz` and `cdxj/<stem>.cdxj`, with `.open` at the end of
+//! both names while they are being written. This crate does not fetch, does not make SURT keys, does
+//! not decode bodies, and does not lock the directory: whoever owns the crawl does.
+
+mod archive;
+mod cdxj;
+mod check;
+mod date;
+mod digest;
+mod error;
+mod exchange;
+mod files;
+mod http_head;
+mod options;
+mod warc;
+
+pub use archive::{Ack, Archive};
+pub use cdxj::{IndexLine, lookup};
+pub use check::{Finding, Severity, Summary, check};
+pub use error::StoreError;
+pub use exchange::{StoredExchange, exchange_at, get};
+pub use options::StoreOptions;
+pub use warc::prepare::{Archivist, Capture, Prepared, Scratch};
+pub use warc::reader::{RecordHead, Records, StoredRecord, read_at};
+pub use warc::recover::{Cut, Recovery};
+pub use warc::writer::{Location, Writer};

@@ -1,0 +1,166 @@
+//! Exchanges read back: the records of one group put together again.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use orbweaver_model::{Outcome, Protocol, Timestamp, Truncation};
+
+use crate::cdxj::lookup;
+use crate::date::parse_iso;
+use crate::digest::Digest;
+use crate::error::StoreError;
+use crate::files::Layout;
+use crate::http_head;
+use crate::warc::group::{MAX_SIDE_BLOCK, revisit_of, warc_field};
+use crate::warc::reader::{RecordHead, Records, StoredRecord, read_next};
+
+/// The largest block that is taken into memory: far above any sensible limit on bodies.
+const MAX_BLOCK: u64 = 1 << 30;
+
+/// A request and its answer, as they were stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredExchange {
+    /// The URL.
+    pub url: String,
+    /// The key it is indexed under.
+    pub surt: String,
+    /// When the fetch began.
+    pub started: Timestamp,
+    /// The address that answered.
+    pub ip: Option<IpAddr>,
+    /// The request message; empty when none was stored.
+    pub request: Vec<u8>,
+    /// The response message: head and body as received. The body of a revisit comes from its original.
+    pub response: Vec<u8>,
+    /// Where in `response` the body begins.
+    pub head_len: usize,
+    /// The status code; 0 when the status line has none.
+    pub status: u16,
+    /// HTTP/1 or HTTP/2.
+    pub protocol: Protocol,
+    /// Set when the body is not whole.
+    pub truncated: Option<Truncation>,
+    /// True when the record is a revisit.
+    pub revisit: bool,
+    /// What became of the URL; none when the record does not say it in a way known here.
+    pub outcome: Option<Outcome>,
+    /// Duration in milliseconds.
+    pub millis: u32,
+    /// Bytes read from the socket.
+    pub wire_bytes: u64,
+    metadata: Vec<u8>,
+}
+
+impl StoredExchange {
+    /// A field of the metadata record: `docId`, `kind`, `hopsFromSeed`, `via`, `attempts`, `purpose`, …
+    pub fn metadata(&self, name: &str) -> Option<&str> {
+        warc_field(&self.metadata, name)
+    }
+
+    /// The head of the response.
+    pub fn head(&self) -> &[u8] {
+        self.response.get(..self.head_len).unwrap_or_default()
+    }
+
+    /// The body as received.
+    pub fn body(&self) -> &[u8] {
+        self.response.get(self.head_len..).unwrap_or_default()
+    }
+}
+
+/// The newest stored exchange of a URL; none when it was never stored.
+pub fn get(dir: &Path, surt: &str, url: &str) -> Result<Option<StoredExchange>, StoreError> {
+    match lookup(dir, surt, url)? {
+        Some(line) => exchange_at(dir, &line.filename, line.offset).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The exchange whose response or revisit begins at `offset` of a WARC file, finished or open.
+pub fn exchange_at(dir: &Path, file: &str, offset: u64) -> Result<StoredExchange, StoreError> {
+    let layout = Layout::new(dir);
+    let (path, handle) = layout.open_warc(file)?;
+    let mut records = Records::from_file(&path, handle, offset, 64 << 10)?;
+    let missing = || StoreError::damaged(&path, offset, "no whole exchange begins here");
+    let main = read_next(&mut records, MAX_BLOCK)?.ok_or_else(missing)?;
+    let mut side = || {
+        let record = read_next(&mut records, MAX_SIDE_BLOCK)?.ok_or_else(missing)?;
+        let together = record.head.field("WARC-Concurrent-To") == main.head.field("WARC-Record-ID");
+        if together { Ok(record) } else { Err(missing()) }
+    };
+    let mut metadata = side()?;
+    let mut request = Vec::new();
+    if metadata.head.kind() == "request" {
+        request = std::mem::replace(&mut metadata, side()?).block;
+    }
+    let revisit = main.head.kind() == "revisit";
+    let body = match revisit_of(&metadata.block).filter(|_| revisit) {
+        Some((file, offset)) => original_body(&layout, file, offset, &main.head)?,
+        None => Vec::new(),
+    };
+    assemble(main, request, metadata.block, body).ok_or_else(missing)
+}
+
+/// The body of the record that a revisit refers to, verified against the revisit's digest.
+fn original_body(
+    layout: &Layout,
+    file: &str,
+    offset: u64,
+    revisit: &RecordHead,
+) -> Result<Vec<u8>, StoreError> {
+    let (path, handle) = layout.open_warc(file)?;
+    let mut records = Records::from_file(&path, handle, offset, 64 << 10)?;
+    let original = read_next(&mut records, MAX_BLOCK)?;
+    let mut block = original.map(|record| record.block).unwrap_or_default();
+    let body = block.split_off(http_head::head_len(&block));
+    let promised = revisit.field("WARC-Payload-Digest").and_then(Digest::parse);
+    if promised != Some(Digest::of(&body)) {
+        let what = "not the payload that a revisit refers to";
+        return Err(StoreError::damaged(&path, offset, what));
+    }
+    Ok(body)
+}
+
+fn assemble(
+    main: StoredRecord,
+    request: Vec<u8>,
+    metadata: Vec<u8>,
+    original: Vec<u8>,
+) -> Option<StoredExchange> {
+    let head = &main.head;
+    let revisit = head.kind() == "revisit";
+    let mut response = main.block;
+    let head_len = http_head::head_len(&response);
+    response.extend_from_slice(&original);
+    let number = |name| warc_field(&metadata, name).and_then(|text| text.parse::<u64>().ok());
+    let class = warc_field(&metadata, "outcome").and_then(|word| word.parse().ok());
+    let reason = warc_field(&metadata, "reason").unwrap_or_default();
+    let truncated = match head.field("WARC-Truncated").filter(|_| !revisit) {
+        Some("length") => Some(Truncation::Length),
+        Some("time") => Some(Truncation::Time),
+        Some(_) => Some(Truncation::Disconnect),
+        None => None,
+    };
+    Some(StoredExchange {
+        url: head.field("WARC-Target-URI")?.to_owned(),
+        surt: warc_field(&metadata, "surt").unwrap_or_default().to_owned(),
+        started: head.field("WARC-Date").and_then(parse_iso)?,
+        ip: head.field("WARC-IP-Address").and_then(|ip| ip.parse().ok()),
+        request,
+        status: http_head::status(&response).unwrap_or_default(),
+        response,
+        head_len,
+        protocol: match head.field("WARC-Protocol") {
+            Some("h2") => Protocol::Http2,
+            _ => Protocol::Http1,
+        },
+        truncated,
+        revisit,
+        outcome: class.map(|class| Outcome::because(class, reason)),
+        millis: number("fetchTimeMs")
+            .and_then(|n| u32::try_from(n).ok())
+            .unwrap_or_default(),
+        wire_bytes: number("wireBytes").unwrap_or_default(),
+        metadata,
+    })
+}

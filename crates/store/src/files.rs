@@ -1,0 +1,154 @@
+//! The layout of a crawl directory: names, listing, and changes to directories that survive a power cut.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use orbweaver_model::Timestamp;
+
+use crate::date::Date;
+use crate::error::StoreError;
+
+/// What a WARC file is called after its stem.
+pub(crate) const WARC: &str = ".warc.gz";
+/// What an index is called after its stem.
+pub(crate) const CDXJ: &str = ".cdxj";
+/// What is added to both while they are written.
+pub(crate) const OPEN: &str = ".open";
+/// A sorted index that is being written; worthless after a crash.
+pub(crate) const NEW: &str = ".new";
+
+/// Where everything lies inside one crawl directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) warc: PathBuf,
+    pub(crate) cdxj: PathBuf,
+}
+
+impl Layout {
+    pub(crate) fn new(dir: &Path) -> Self {
+        Self {
+            warc: dir.join("warc"),
+            cdxj: dir.join("cdxj"),
+        }
+    }
+
+    pub(crate) fn create(&self) -> Result<(), StoreError> {
+        for dir in [&self.warc, &self.cdxj] {
+            fs::create_dir_all(dir).map_err(|e| StoreError::io("create", dir, e))?;
+        }
+        match self.warc.parent() {
+            Some(parent) => sync_dir(parent),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn warc(&self, stem: &str) -> PathBuf {
+        self.warc.join(format!("{stem}{WARC}"))
+    }
+
+    pub(crate) fn warc_open(&self, stem: &str) -> PathBuf {
+        self.warc.join(format!("{stem}{WARC}{OPEN}"))
+    }
+
+    pub(crate) fn cdxj(&self, stem: &str) -> PathBuf {
+        self.cdxj.join(format!("{stem}{CDXJ}"))
+    }
+
+    pub(crate) fn cdxj_open(&self, stem: &str) -> PathBuf {
+        self.cdxj.join(format!("{stem}{CDXJ}{OPEN}"))
+    }
+
+    pub(crate) fn cdxj_new(&self, stem: &str) -> PathBuf {
+        self.cdxj.join(format!("{stem}{CDXJ}{NEW}"))
+    }
+
+    /// The WARC file of this name, finished or still open. A file can be finished between the two looks,
+    /// so the finished name is tried again.
+    pub(crate) fn open_warc(&self, name: &str) -> Result<(PathBuf, File), StoreError> {
+        let finished = self.warc.join(name);
+        let unfinished = self.warc.join(format!("{name}{OPEN}"));
+        for path in [&finished, &unfinished, &finished] {
+            match File::open(path) {
+                Ok(file) => return Ok((path.clone(), file)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(StoreError::io("open", path, e)),
+            }
+        }
+        let gone = io::Error::from(io::ErrorKind::NotFound);
+        Err(StoreError::io("open", &finished, gone))
+    }
+
+    /// The stems of all files in `warc` or `cdxj` whose names end so, in the order of their names.
+    pub(crate) fn stems(dir: &Path, suffix: &str) -> Result<Vec<String>, StoreError> {
+        let names = names(dir)?;
+        let stem = |name: &String| name.strip_suffix(suffix).map(str::to_owned);
+        Ok(names.iter().filter_map(stem).collect())
+    }
+}
+
+/// The names in a directory, sorted; empty when there is no directory. Names that are not UTF-8 are
+/// never ours and are left out.
+pub(crate) fn names(dir: &Path) -> Result<Vec<String>, StoreError> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(StoreError::io("list", dir, e)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| StoreError::io("list", dir, e))?;
+        names.extend(entry.file_name().into_string().ok());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// `orbweaver-<14 digits>-<5 digits>`.
+pub(crate) fn stem(began: Timestamp, serial: u32) -> String {
+    format!("orbweaver-{}-{serial:05}", Date::new(began).digits())
+}
+
+/// The serial number in a stem of ours.
+pub(crate) fn serial(stem: &str) -> Option<u32> {
+    let (_, number) = stem.strip_prefix("orbweaver-")?.split_once('-')?;
+    number.parse().ok()
+}
+
+/// Makes creations, renames and removals in a directory durable.
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+    let dir = if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
+    };
+    File::open(dir)
+        .and_then(|handle| handle.sync_all())
+        .map_err(|e| StoreError::io("sync", dir, e))
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+    fs::rename(from, to).map_err(|e| StoreError::io("rename", from, e))
+}
+
+/// Removes a file that may be gone already.
+pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, e)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stems_carry_time_and_serial() {
+        let stem = stem(Timestamp::from_millis(1_772_366_400_007), 7);
+        assert_eq!(stem, "orbweaver-20260301120000-00007");
+        assert_eq!(serial(&stem), Some(7));
+        assert_eq!(serial("orbweaver-20260301120000-123456"), Some(123_456));
+        assert_eq!(serial("other-1-2"), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! WARC files: rendering a group of records, writing, reading and recovering.
+
+pub(crate) mod group;
+pub(crate) mod prepare;
+pub(crate) mod reader;
+pub(crate) mod recover;
+pub(crate) mod render;
+pub(crate) mod tail;
+pub(crate) mod writer;

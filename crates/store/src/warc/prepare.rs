@@ -1,0 +1,380 @@
+//! From an exchange to a finished group of records: pure work, on any thread.
+//!
+//! A group is a response or a revisit, the request, and a metadata record that ends it. The payload
+//! digest is taken over the body as received, chunked framing and content encoding included, because that
+//! is what warcio verifies and what makes a revisit exact: the revisit's own head explains the bytes of
+//! the original. A response has no block digest: the gzip CRC covers the whole record, and a second
+//! SHA-1 would add 12 µs to a 16 KB page.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use orbweaver_model::{Exchange, FetchResult, Outcome, Protocol, Purpose, Timestamp};
+
+use crate::cdxj::IndexLine;
+use crate::date::Date;
+use crate::digest::{Digest, Digests, Place};
+use crate::files::Layout;
+use crate::http_head;
+use crate::options::StoreOptions;
+use crate::warc::reader::read_head_in;
+use crate::warc::render::{Press, RecordId, RecordIds, Squeeze, one_line};
+
+/// Bodies below this are stored again instead of referred to: a revisit adds some 150 bytes of its own
+/// and a second read at replay.
+const MIN_REVISIT: usize = 1024;
+
+/// The profile of a revisit whose payload is the same, bit by bit (WARC 1.1, section 6.7.2).
+pub(crate) const IDENTICAL: &str =
+    "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+
+/// What is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Capture<'a> {
+    /// The spider's result.
+    pub result: &'a FetchResult,
+    /// The key under which the URL is indexed, a SURT.
+    pub surt: &'a str,
+    /// What became of the URL in the end.
+    pub outcome: &'a Outcome,
+    /// The page it was found on; none for a seed.
+    pub via: Option<&'a str>,
+}
+
+/// A group of records, ready to be appended.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) bytes: Vec<u8>,
+    /// The line of the index up to where it depends on the place.
+    pub(crate) line: String,
+    /// The payload, when later exchanges may refer to it.
+    pub(crate) payload: Option<Digest>,
+    pub(crate) captured: Timestamp,
+    pub(crate) length: u64,
+}
+
+impl Prepared {
+    /// Bytes it takes, in memory and on disk.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + self.line.len()
+    }
+}
+
+/// The buffers of one preparing thread.
+pub struct Scratch {
+    press: Press,
+    ids: RecordIds,
+}
+
+/// Turns exchanges into groups of records. Cheap to clone; every thread can use the same one.
+#[derive(Clone)]
+pub struct Archivist {
+    layout: Layout,
+    digests: Arc<Digests>,
+    level: u8,
+}
+
+/// What the records of one group say in common.
+struct Common<'a> {
+    capture: &'a Capture<'a>,
+    exchange: &'a Exchange,
+    date: Date,
+    /// Identifier of the response or revisit.
+    id: RecordId,
+}
+
+/// The record that holds the same payload already.
+struct Original {
+    place: Place,
+    id: String,
+    url: String,
+    date: String,
+}
+
+impl Archivist {
+    pub(crate) fn new(layout: Layout, digests: Arc<Digests>, options: &StoreOptions) -> Self {
+        Self {
+            layout,
+            digests,
+            level: options.compression_level,
+        }
+    }
+
+    /// The buffers that a thread keeps from one call to the next.
+    pub fn scratch(&self) -> Scratch {
+        Scratch {
+            press: Press::new(self.level),
+            ids: RecordIds::new(),
+        }
+    }
+
+    /// Renders an exchange; none when there was no answer, for then there is nothing to archive.
+    pub fn prepare(&self, capture: &Capture<'_>, scratch: &mut Scratch) -> Option<Prepared> {
+        let exchange = capture.result.exchange.as_ref()?;
+        let response = exchange.response.as_ref();
+        let (head, body) = response.split_at_checked(http_head::head_len(response))?;
+        let digest = Digest::of(body);
+        let original = self.original(exchange, head, body, digest);
+        let captured = capture.result.started;
+        let common = Common {
+            capture,
+            exchange,
+            date: Date::new(captured),
+            id: scratch.ids.next(),
+        };
+        let mut bytes = Vec::with_capacity(2048 + body.len() / 4);
+        let length = match &original {
+            Some(original) => common.revisit(scratch, head, digest, original, &mut bytes),
+            None => common.response(scratch, head, digest, &mut bytes),
+        };
+        common.request(scratch, &mut bytes);
+        common.metadata(scratch, original.as_ref(), &mut bytes);
+        let line = index_line(&common, head, digest, original.is_some(), length);
+        bytes.shrink_to_fit();
+        Some(Prepared {
+            bytes,
+            line: line.render_start(),
+            payload: (original.is_none() && body.len() >= MIN_REVISIT).then_some(digest),
+            captured,
+            length,
+        })
+    }
+
+    /// The stored record with the same payload. What cannot be read or does not agree in every bit of the
+    /// digest counts as absent: storing a body twice is no harm.
+    fn original(
+        &self,
+        exchange: &Exchange,
+        head: &[u8],
+        body: &[u8],
+        digest: Digest,
+    ) -> Option<Original> {
+        // A redirect is replayed without its body by pywb when it is a revisit, so it never becomes one.
+        let redirect = http_head::status(head).is_some_and(|status| (300..400).contains(&status));
+        if body.len() < MIN_REVISIT || exchange.truncated.is_some() || redirect {
+            return None;
+        }
+        let place = self.digests.find(digest)?;
+        let record = read_head_in(&self.layout, &place.file, place.offset).ok()?;
+        let same = record.kind() == "response"
+            && record.field("WARC-Payload-Digest").and_then(Digest::parse) == Some(digest);
+        same.then(|| {
+            let field = |name| record.field(name).unwrap_or_default().to_owned();
+            Original {
+                id: field("WARC-Record-ID"),
+                url: field("WARC-Target-URI"),
+                date: field("WARC-Date"),
+                place,
+            }
+        })
+    }
+
+    /// The crawl directory's layout, for those who only have an archivist.
+    pub fn warc_dir(&self) -> &Path {
+        &self.layout.warc
+    }
+}
+
+impl Common<'_> {
+    fn begin<'p>(&self, press: &'p mut Press, kind: &str, id: RecordId) -> &'p mut Press {
+        press
+            .begin(kind, id)
+            .field("WARC-Date", self.date.iso())
+            .field("WARC-Target-URI", self.capture.result.order.url());
+        if let Some(ip) = self.capture.result.connected {
+            press.field("WARC-IP-Address", ip);
+        }
+        // HTTP/1 says it in its first line.
+        if self.exchange.protocol == Protocol::Http2 {
+            press.field("WARC-Protocol", "h2");
+        }
+        press
+    }
+
+    fn response(
+        &self,
+        scratch: &mut Scratch,
+        head: &[u8],
+        digest: Digest,
+        out: &mut Vec<u8>,
+    ) -> u64 {
+        let press = self.begin(&mut scratch.press, "response", self.id);
+        press
+            .field("Content-Type", "application/http;msgtype=response")
+            .field(
+                "WARC-Payload-Digest",
+                format_args!("sha1:{}", digest.base32()),
+            );
+        if let Some(truncation) = self.exchange.truncated {
+            press.field("WARC-Truncated", truncation.as_str());
+        }
+        let squeeze = if is_compressed(head) {
+            Squeeze::Stored
+        } else {
+            Squeeze::Dense
+        };
+        press.finish(&[&self.exchange.response], squeeze, out)
+    }
+
+    fn revisit(
+        &self,
+        scratch: &mut Scratch,
+        head: &[u8],
+        digest: Digest,
+        original: &Original,
+        out: &mut Vec<u8>,
+    ) -> u64 {
+        self.begin(&mut scratch.press, "revisit", self.id)
+            .field("Content-Type", "application/http;msgtype=response")
+            .field("WARC-Profile", IDENTICAL)
+            .field(
+                "WARC-Payload-Digest",
+                format_args!("sha1:{}", digest.base32()),
+            )
+            .field(
+                "WARC-Block-Digest",
+                format_args!("sha1:{}", Digest::of(head).base32()),
+            )
+            .field("WARC-Refers-To", &original.id)
+            .field("WARC-Refers-To-Target-URI", &original.url)
+            .field("WARC-Refers-To-Date", &original.date)
+            // WARC 1.1, section 6.7.2: the block is cut to the head because the payload is elsewhere.
+            .field("WARC-Truncated", "length")
+            .finish(&[head], Squeeze::Stored, out)
+    }
+
+    fn request(&self, scratch: &mut Scratch, out: &mut Vec<u8>) {
+        let request = self.exchange.request.as_ref();
+        if request.is_empty() {
+            return;
+        }
+        let id = scratch.ids.next();
+        self.begin(&mut scratch.press, "request", id)
+            .field("Content-Type", "application/http;msgtype=request")
+            .field("WARC-Concurrent-To", self.id)
+            .field(
+                "WARC-Block-Digest",
+                format_args!("sha1:{}", Digest::of(request).base32()),
+            )
+            .finish(&[request], Squeeze::Stored, out);
+    }
+
+    fn metadata(&self, scratch: &mut Scratch, original: Option<&Original>, out: &mut Vec<u8>) {
+        let fields = self.fields(original);
+        let id = scratch.ids.next();
+        self.begin(&mut scratch.press, "metadata", id)
+            .field("Content-Type", "application/warc-fields")
+            .field("WARC-Concurrent-To", self.id)
+            .field(
+                "WARC-Block-Digest",
+                format_args!("sha1:{}", Digest::of(fields.as_bytes()).base32()),
+            )
+            .finish(&[fields.as_bytes()], Squeeze::Stored, out);
+    }
+
+    /// The block of the metadata record: what the index and the doc index need to be rebuilt.
+    fn fields(&self, original: Option<&Original>) -> String {
+        use std::fmt::Write as _;
+        let Capture {
+            result,
+            surt,
+            outcome,
+            via,
+        } = self.capture;
+        let candidate = &result.order.candidate;
+        let mut fields = String::with_capacity(512);
+        // Writing to a String does not fail.
+        let mut field = |name: &str, value: &dyn std::fmt::Display| {
+            let _ = write!(fields, "{name}: {value}\r\n");
+        };
+        field("surt", &one_line(surt));
+        field("outcome", &outcome.class);
+        if !outcome.reason.is_empty() {
+            field("reason", &one_line(&outcome.reason));
+        }
+        field("fetchTimeMs", &result.millis());
+        field("wireBytes", &result.wire_bytes);
+        field("hopsFromSeed", &candidate.depth);
+        field("kind", &candidate.kind.as_str());
+        field("attempts", &(u32::from(candidate.attempts) + 1));
+        if let Some(via) = via {
+            field("via", &one_line(via));
+        }
+        match result.order.purpose {
+            Purpose::Page => field("docId", &candidate.doc_id),
+            Purpose::Robots => field("purpose", &"robots"),
+        }
+        if let Some(original) = original {
+            field(
+                "revisitOf",
+                &format_args!("{} {}", original.place.file, original.place.offset),
+            );
+        }
+        fields
+    }
+}
+
+fn index_line(
+    common: &Common<'_>,
+    head: &[u8],
+    digest: Digest,
+    revisit: bool,
+    length: u64,
+) -> IndexLine {
+    IndexLine {
+        surt: one_line(common.capture.surt).to_string(),
+        timestamp: common.date.digits().to_string(),
+        url: common.capture.result.order.url().as_str().to_owned(),
+        length,
+        ..describe(head, revisit, digest.base32())
+    }
+}
+
+/// The part of an index line that the record's head decides: the same when written and when rebuilt.
+pub(crate) fn describe(head: &[u8], revisit: bool, digest: String) -> IndexLine {
+    let status = http_head::status(head).map(|status| status.to_string());
+    let (mime, status) = match revisit {
+        true => ("warc/revisit".to_owned(), String::new()),
+        false => (http_head::media_type(head), status.unwrap_or_default()),
+    };
+    IndexLine {
+        surt: String::new(),
+        timestamp: String::new(),
+        url: String::new(),
+        mime,
+        status,
+        digest,
+        length: 0,
+        offset: 0,
+        filename: String::new(),
+    }
+}
+
+/// True when the body cannot be made smaller: it has a content encoding, or its type is a compressed one.
+fn is_compressed(head: &[u8]) -> bool {
+    let encoding = http_head::field(head, "content-encoding").unwrap_or_default();
+    if !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {
+        return true;
+    }
+    let mime = http_head::media_type(head).to_ascii_lowercase();
+    match mime.split_once('/') {
+        Some(("audio" | "video", _)) => true,
+        Some(("image", kind)) => !matches!(kind, "svg+xml" | "bmp" | "x-ms-bmp" | "tiff"),
+        Some(("font", kind)) => kind.starts_with("woff"),
+        Some(("application", kind)) => {
+            matches!(
+                kind,
+                "zip"
+                    | "gzip"
+                    | "x-gzip"
+                    | "zstd"
+                    | "x-bzip2"
+                    | "x-xz"
+                    | "x-7z-compressed"
+                    | "epub+zip"
+            ) || kind.starts_with("font-woff")
+                || kind.starts_with("vnd.openxmlformats")
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,266 @@
+//! The writer: one open WARC file and its index, appended to by whole groups.
+//!
+//! It never waits and never retries; the [`crate::Archive`] around it does. After any error the same call
+//! can be made again, and nothing that was synced is touched.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use orbweaver_model::Timestamp;
+
+use crate::cdxj::finish_line;
+use crate::date::Date;
+use crate::digest::{Digest, Digests};
+use crate::error::StoreError;
+use crate::files::{self, Layout, WARC};
+use crate::options::StoreOptions;
+use crate::warc::prepare::{Archivist, Prepared};
+use crate::warc::recover::{self, Recovery};
+use crate::warc::render::{Press, RecordIds, Squeeze, one_line};
+use crate::warc::tail::{self, Opener, Tail};
+
+/// Bytes of index after which a file is finished however small its WARC is: the index is sorted in
+/// memory. With real pages it is a quarter of a million captures, more than a gigabyte of WARC.
+const MAX_INDEX: u64 = 64 << 20;
+
+/// Where a group was put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The WARC file, by its finished name.
+    pub file: Arc<str>,
+    /// Where its response or revisit record begins.
+    pub offset: u64,
+    /// Bytes of that record.
+    pub length: u64,
+}
+
+/// Appends groups to the WARC files of one crawl directory.
+pub struct Writer {
+    layout: Layout,
+    options: StoreOptions,
+    digests: Arc<Digests>,
+    current: Option<Current>,
+    /// Number of the next file.
+    serial: u32,
+    opener: Opener,
+    /// Bytes of index after which a file is finished.
+    max_index: u64,
+}
+
+/// The file being written.
+struct Current {
+    stem: String,
+    name: Arc<str>,
+    /// The number of the file in `Digests`.
+    number: u32,
+    warc: Tail,
+    index: Tail,
+    /// Payloads that may be referred to as soon as they are durable.
+    fresh: Vec<(Digest, u64)>,
+}
+
+impl Writer {
+    /// Takes over a crawl directory, new or left behind by a crash: unfinished files are made whole and
+    /// finished. The first file of this writer begins with the first append.
+    ///
+    /// The caller must hold the crawl directory for itself; two writers would cut each other's files.
+    pub fn open(dir: &Path, options: StoreOptions) -> Result<(Self, Recovery), StoreError> {
+        let layout = Layout::new(dir);
+        layout.create()?;
+        let recovery = recover::recover(&layout)?;
+        let digests = Arc::new(Digests::new(options.max_digests));
+        recover::remember(&layout, &digests, options.max_digests)?;
+        let stems = Layout::stems(&layout.warc, WARC)?;
+        let last = stems.iter().filter_map(|stem| files::serial(stem)).max();
+        let writer = Self {
+            layout,
+            options,
+            digests,
+            current: None,
+            serial: last.map_or(0, |last| last.saturating_add(1)),
+            opener: tail::create,
+            max_index: MAX_INDEX,
+        };
+        Ok((writer, recovery))
+    }
+
+    /// The part that prepares what this writer appends.
+    pub fn archivist(&self) -> Archivist {
+        Archivist::new(
+            self.layout.clone(),
+            Arc::clone(&self.digests),
+            &self.options,
+        )
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &StoreOptions {
+        &self.options
+    }
+
+    /// Adds a group in memory; [`Writer::flush`] and [`Writer::sync`] bring it out. It fails only when a
+    /// file has to be begun or finished and that fails; then the group was not added.
+    pub fn append(&mut self, prepared: &Prepared) -> Result<Location, StoreError> {
+        if self.current.as_ref().is_some_and(|file| self.is_full(file)) {
+            self.close()?;
+        }
+        if self.current.is_none() {
+            self.current = Some(self.begin(prepared.captured)?);
+        }
+        let Some(file) = &mut self.current else {
+            return Err(StoreError::Stopped);
+        };
+        let offset = file.warc.len();
+        file.warc.push(&prepared.bytes);
+        let mut line = prepared.line.clone();
+        finish_line(&mut line, offset, &file.name);
+        file.index.push(line.as_bytes());
+        file.fresh
+            .extend(prepared.payload.map(|digest| (digest, offset)));
+        Ok(Location {
+            file: Arc::clone(&file.name),
+            offset,
+            length: prepared.length,
+        })
+    }
+
+    /// Hands everything to the operating system, which survives the end of this process.
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        match &mut self.current {
+            // The WARC goes first: an index line never points at what was not written.
+            Some(file) => file.warc.flush().and_then(|()| file.index.flush()),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes everything durable, which survives a power cut. From now on revisits may refer to it.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        let Some(file) = &mut self.current else {
+            return Ok(());
+        };
+        file.warc.sync()?;
+        file.index.sync()?;
+        for (digest, offset) in file.fresh.drain(..) {
+            self.digests.insert(digest, file.number, offset);
+        }
+        Ok(())
+    }
+
+    /// Bytes that are not durable yet.
+    pub fn unsynced(&self) -> usize {
+        self.current.as_ref().map_or(0, |file| file.warc.unsynced())
+    }
+
+    /// Finishes the open file: syncs it, sorts its index, gives both their final names. The next append
+    /// begins another.
+    pub fn close(&mut self) -> Result<(), StoreError> {
+        self.sync()?;
+        if let Some(file) = &self.current {
+            seal(&self.layout, &file.stem)?;
+        }
+        self.current = None;
+        Ok(())
+    }
+
+    fn is_full(&self, file: &Current) -> bool {
+        file.warc.len() >= self.options.rotate_bytes || file.index.len() >= self.max_index
+    }
+
+    fn begin(&mut self, began: Timestamp) -> Result<Current, StoreError> {
+        let stem = files::stem(began, self.serial);
+        let made = self.create(&stem, began);
+        if made.is_err() {
+            // What was made before the failure would be in the way of the next attempt.
+            let _ = files::remove(&self.layout.warc_open(&stem));
+            let _ = files::remove(&self.layout.cdxj_open(&stem));
+        }
+        let file = made?;
+        self.serial = self.serial.saturating_add(1);
+        Ok(file)
+    }
+
+    fn create(&self, stem: &str, began: Timestamp) -> Result<Current, StoreError> {
+        let mut warc = Tail::create(self.layout.warc_open(stem), self.opener)?;
+        let index = Tail::create(self.layout.cdxj_open(stem), self.opener)?;
+        files::sync_dir(&self.layout.warc)?;
+        files::sync_dir(&self.layout.cdxj)?;
+        let name: Arc<str> = format!("{stem}{WARC}").into();
+        warc.push(&info(&self.options, &name, began));
+        Ok(Current {
+            stem: stem.to_owned(),
+            number: self.digests.register(&name),
+            name,
+            warc,
+            index,
+            fresh: Vec::new(),
+        })
+    }
+}
+
+/// The record that opens a file.
+fn info(options: &StoreOptions, name: &str, began: Timestamp) -> Vec<u8> {
+    use std::fmt::Write as _;
+    let mut block = String::new();
+    for (field, value) in [
+        ("software", options.software.as_str()),
+        ("format", "WARC File Format 1.1"),
+        ("operator", &options.operator),
+        ("robots", &options.robots),
+    ] {
+        if !value.is_empty() {
+            // Writing to a String does not fail.
+            let _ = write!(block, "{field}: {}\r\n", one_line(value));
+        }
+    }
+    let mut out = Vec::new();
+    let digest = Digest::of(block.as_bytes()).base32();
+    Press::new(0)
+        .begin("warcinfo", RecordIds::new().next())
+        .field("WARC-Date", Date::new(began).iso())
+        .field("WARC-Filename", name)
+        .field("Content-Type", "application/warc-fields")
+        .field("WARC-Block-Digest", format_args!("sha1:{digest}"))
+        .finish(&[block.as_bytes()], Squeeze::Stored, &mut out);
+    out
+}
+
+/// Gives a synced file and its index their final form. Every step can be repeated: whatever a crash or a
+/// failure leaves is taken up by the next call or by recovery.
+fn seal(layout: &Layout, stem: &str) -> Result<(), StoreError> {
+    let unsorted = layout.cdxj_open(stem);
+    if unsorted.exists() {
+        let lines = std::fs::read(&unsorted).map_err(|e| StoreError::io("read", &unsorted, e))?;
+        write_sorted(layout, stem, &lines)?;
+    }
+    finish_names(layout, stem)
+}
+
+/// Writes the lines of an index in their order, under its final name.
+pub(crate) fn write_sorted(layout: &Layout, stem: &str, lines: &[u8]) -> Result<(), StoreError> {
+    let mut sorted: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    sorted.sort_unstable();
+    let path = layout.cdxj_new(stem);
+    let write = || {
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+        for line in &sorted {
+            out.write_all(line)?;
+        }
+        out.into_inner().map_err(|e| e.into_error())?.sync_all()
+    };
+    write().map_err(|e| StoreError::io("write", &path, e))?;
+    files::rename(&path, &layout.cdxj(stem))?;
+    files::sync_dir(&layout.cdxj)
+}
+
+/// The WARC file gets its final name after its index is durable; the unsorted index goes last.
+pub(crate) fn finish_names(layout: &Layout, stem: &str) -> Result<(), StoreError> {
+    let open = layout.warc_open(stem);
+    if open.exists() {
+        files::rename(&open, &layout.warc(stem))?;
+    }
+    files::sync_dir(&layout.warc)?;
+    files::remove(&layout.cdxj_open(stem))?;
+    files::sync_dir(&layout.cdxj)
+}
