@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use orbweaver_model::{Candidate, Claimed, Event, Outcome, OutcomeClass, Timestamp, UrlKey};
 
 use crate::error::Result;
+use crate::hosts::Host;
 use crate::index::DocIndex;
 use crate::keyspaces::queue_key;
 use crate::log::PartitionLog;
@@ -33,7 +34,11 @@ impl<L: PartitionLog> DocIndex<L> {
         let mut exhausted = Vec::new();
         let mut offered = HashSet::new();
         while found.len() < wanted.urls {
-            let rejected = |host: u64| offered.contains(&host) || wanted.reject.contains(&host);
+            let rejected = |hash: u64, host: &Host| {
+                host.record.not_before > now
+                    || offered.contains(&hash)
+                    || wanted.reject.contains(&hash)
+            };
             let Some(host) = self.fold.hosts.next_turn(&rejected) else {
                 break;
             };
@@ -60,6 +65,15 @@ impl<L: PartitionLog> DocIndex<L> {
             self.apply(exhausted)?;
         }
         Ok(found)
+    }
+
+    /// When the next URL can be handed out that cannot be now: a retry falls due, or a host has waited
+    /// long enough. None when nothing but answers to claimed URLs can bring more.
+    pub fn next_chance(&self, now: Timestamp) -> Option<Timestamp> {
+        [self.next_due(), self.fold.hosts.next_end_of_wait(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Reads up to `most` URLs from the front of a host's queue.

@@ -87,7 +87,10 @@ impl Fold {
                 judged || !self.claimed.contains_key(key)
             }
             Event::Retry { key, .. } => !self.claimed.contains_key(key),
-            Event::Epoch { .. } | Event::Due { .. } | Event::Exhaust { .. } => true,
+            Event::Epoch { .. }
+            | Event::Return { .. }
+            | Event::Due { .. }
+            | Event::Exhaust { .. } => true,
         }
     }
 
@@ -115,6 +118,7 @@ impl Fold {
                 Ok(())
             }
             Event::Retry { key, report, due } => self.retry(*key, report, *due, store, batch),
+            Event::Return { keys } => self.give_back(keys, store, batch),
             Event::Due { now } => self.due(*now, store, batch),
             Event::Exhaust { host, outcome, at } => self.exhaust(*host, outcome, *at, store, batch),
             Event::Robots { origin, robots } => {
@@ -303,6 +307,26 @@ impl Fold {
         batch.mark(&store.due, &due_key(due, key));
         self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
         self.fresh.insert(key, fate);
+        Ok(())
+    }
+
+    fn give_back(
+        &mut self,
+        keys: &[UrlKey],
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        for key in keys
+            .iter()
+            .filter(|key| self.claimed.contains_key(key))
+            .copied()
+            .collect::<Vec<_>>()
+        {
+            let attempts = self.release(key, store, batch)?.unwrap_or(0);
+            if let Some(link) = store.link(key)? {
+                self.enqueue(key, &link, attempts, store, batch);
+            }
+        }
         Ok(())
     }
 

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use xxhash_rust::xxh3::Xxh3Builder;
 
+use orbweaver_model::Timestamp;
+
 use crate::record::HostRecord;
 
 /// A host: its record, and what only this process needs to know.
@@ -87,7 +89,7 @@ impl Hosts {
     }
 
     /// The next host in turn that is not rejected; a host with nothing waiting leaves the round.
-    pub(crate) fn next_turn(&mut self, rejected: &dyn Fn(u64) -> bool) -> Option<u64> {
+    pub(crate) fn next_turn(&mut self, rejected: &dyn Fn(u64, &Host) -> bool) -> Option<u64> {
         for _ in 0..self.turns.len() {
             let hash = self.turns.pop_front()?;
             let Some(host) = self.by_hash.get_mut(&hash) else {
@@ -97,12 +99,22 @@ impl Hosts {
                 host.in_turn = false;
                 continue;
             }
+            let skip = rejected(hash, host);
             self.turns.push_back(hash);
-            if !rejected(hash) {
+            if !skip {
                 return Some(hash);
             }
         }
         None
+    }
+
+    /// When the first of the hosts that have URLs but must wait may be asked again.
+    pub(crate) fn next_end_of_wait(&self, now: Timestamp) -> Option<Timestamp> {
+        let hosts = self.turns.iter().filter_map(|hash| self.by_hash.get(hash));
+        let waits = hosts
+            .filter(|host| host.waiting > 0)
+            .map(|host| host.record.not_before);
+        waits.filter(|end| *end > now).min()
     }
 
     /// Hosts with URLs that could be claimed.

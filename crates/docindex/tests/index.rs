@@ -304,6 +304,40 @@ fn retries_wait_for_their_time_also_across_a_restart() {
 }
 
 #[test]
+fn a_host_that_must_wait_is_not_offered_before_its_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(vec![link("http://a/1", 0), link("http://b/1", 0)])])
+        .unwrap();
+    assert_eq!(index.candidates(&want(10), at(1)).unwrap().len(), 2);
+    let host = key("http://a/1").host;
+    index
+        .apply([
+            Event::Return {
+                keys: vec![key("http://a/1"), key("http://unknown/")],
+            },
+            Event::Host {
+                host,
+                not_before: at(500),
+            },
+        ])
+        .unwrap();
+    drop(index);
+    let mut index = open(dir.path());
+    index
+        .apply([done("http://b/1", report(OutcomeClass::Success), vec![])])
+        .unwrap();
+    assert!(index.candidates(&want(10), at(499)).unwrap().is_empty());
+    assert_eq!(index.next_chance(at(499)), Some(at(500)));
+    assert_eq!(
+        names(&index.candidates(&want(10), at(500)).unwrap()),
+        ["http://a/1"]
+    );
+    sound(&index);
+}
+
+#[test]
 fn a_refused_link_is_recorded_and_never_handed_out() {
     let dir = tempfile::tempdir().unwrap();
     let mut index = open(dir.path());

@@ -92,6 +92,11 @@ pub enum Event {
         /// Not before.
         due: Timestamp,
     },
+    /// Claimed URLs come back unasked, because their host has to wait or the crawl stops.
+    Return {
+        /// The URLs.
+        keys: Vec<UrlKey>,
+    },
     /// Retries whose time has come go back to the queue.
     Due {
         /// The time.
