@@ -52,7 +52,8 @@ pub struct PageLinks {
     pub unwanted: usize,
     /// References that are no usable URL at all.
     pub unusable: usize,
-    /// True when the page had more references than `max_links_per_page`.
+    /// True when the page had more references than `max_links_per_page`, or a sitemap more
+    /// than `max_sitemap_urls`.
     pub cut: bool,
 }
 
@@ -90,6 +91,7 @@ pub struct Outlinks {
     scope: Scope,
     seed: KeySeed,
     max_links: usize,
+    max_sitemap_urls: usize,
 }
 
 impl Outlinks {
@@ -100,6 +102,7 @@ impl Outlinks {
             scope,
             seed,
             max_links: limits.max_links_per_page,
+            max_sitemap_urls: limits.max_sitemap_urls,
         }
     }
 
@@ -133,7 +136,7 @@ impl Outlinks {
         };
         let mut places: HashMap<UrlKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
         for (index, found) in found.into_iter().enumerate() {
-            if index >= self.max_links {
+            if index >= self.max_of(found.kind) {
                 out.cut = true;
                 break;
             }
@@ -150,6 +153,14 @@ impl Outlinks {
             }
         }
         out
+    }
+
+    /// A sitemap may name more URLs than a page.
+    fn max_of(&self, kind: LinkKind) -> usize {
+        match kind {
+            LinkKind::Sitemap | LinkKind::SitemapFile => self.max_sitemap_urls,
+            _ => self.max_links,
+        }
     }
 
     /// The URL of a reference that this crawl could want; what it cannot is counted.

@@ -1,0 +1,124 @@
+//! The references of one document, kept in one string.
+//!
+//! A page has thirty links or ten thousand; a string each would cost an allocation each. What is no
+//! reference to anything else (empty, a bare fragment, `data:`) is left out here, what is too long
+//! to be a URL too. Resolving and judging them is intake's business.
+
+use orbweaver_model::{Limits, LinkKind};
+
+use crate::html::is_space;
+
+/// A reference as found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundLink<'a> {
+    /// The reference, decoded and without surrounding white space.
+    pub href: &'a str,
+    /// Where it stood.
+    pub kind: LinkKind,
+    /// True when it is marked as not to be followed.
+    pub nofollow: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Item {
+    end: usize,
+    kind: LinkKind,
+    nofollow: bool,
+}
+
+/// All references of a document, in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Links {
+    text: String,
+    items: Vec<Item>,
+    max_links: usize,
+    max_bytes: usize,
+    cut: bool,
+}
+
+impl Links {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            text: String::new(),
+            items: Vec::new(),
+            max_links: limits.max_links_per_page,
+            max_bytes: limits.max_url_bytes,
+            cut: false,
+        }
+    }
+
+    /// Replaces the limit on their number.
+    pub(crate) fn set_max(&mut self, max_links: usize) {
+        self.max_links = max_links;
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = FoundLink<'_>> {
+        let mut start = 0;
+        self.items.iter().map(move |item| {
+            let href = self.text.get(start..item.end).unwrap_or_default();
+            start = item.end;
+            FoundLink {
+                href,
+                kind: item.kind,
+                nofollow: item.nofollow,
+            }
+        })
+    }
+
+    /// True when there were more than the limit.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Marks everything that leads away from the page as not to be followed. Its pictures and
+    /// styles are parts of it and stay.
+    pub(crate) fn forbid_following(&mut self) {
+        for item in &mut self.items {
+            item.nofollow |= !item.kind.is_requisite();
+        }
+    }
+
+    pub(crate) fn push(&mut self, href: &str, kind: LinkKind, nofollow: bool) {
+        let href = href.trim_matches(|c: char| c.is_ascii() && is_space(c as u8));
+        let data = href
+            .get(..5)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
+        if href.is_empty() || href.starts_with('#') || data || href.len() > self.max_bytes {
+            return;
+        }
+        if self.repeats_last(href, kind) {
+            return;
+        }
+        if self.items.len() >= self.max_links {
+            self.cut = true;
+            return;
+        }
+        self.text.push_str(href);
+        self.items.push(Item {
+            end: self.text.len(),
+            kind,
+            nofollow,
+        });
+    }
+
+    /// The same reference over and over, as in a `srcset` of a hundred thousand candidates, must
+    /// not use up the room of the others.
+    fn repeats_last(&self, href: &str, kind: LinkKind) -> bool {
+        let Some((last, before)) = self.items.split_last() else {
+            return false;
+        };
+        let start = before.last().map_or(0, |item| item.end);
+        last.kind == kind && self.text.get(start..last.end) == Some(href)
+    }
+}
