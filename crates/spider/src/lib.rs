@@ -1,1 +1,36 @@
-//! The spider: an order in, a result out.
+//! The spider: an order in, a result out. It keeps nothing but caches: open connections and the
+//! addresses of names.
+//!
+//! It connects to the address the order names and to no other, holds one HTTP exchange under limits,
+//! and returns request and response as they went over the wire together with the decoded body. It
+//! follows no redirect, retries nothing that the server saw, and knows no politeness: all that is
+//! decided where orders are made. Start reading at `fetch`.
+
+pub mod address_policy;
+pub mod budget;
+mod connect;
+mod deadline;
+mod decode;
+pub mod dns;
+pub mod error;
+mod exchange;
+pub mod fetch;
+mod framing;
+mod gather;
+mod http1;
+mod http2;
+pub mod options;
+mod outcome_of;
+mod pool;
+pub mod status;
+mod stream;
+mod tap;
+mod tls;
+
+pub use address_policy::{AddressPolicy, Refusal};
+pub use budget::ByteBudget;
+pub use dns::{ResolveError, Resolved, Resolver, ResolverOptions};
+pub use error::SpiderError;
+pub use fetch::{Clock, Spider};
+pub use options::{SpiderOptions, TlsOptions};
+pub use status::{Action, action};

@@ -1,0 +1,253 @@
+//! The spider: it takes an order, holds one exchange, and brings back a result, whatever happens.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Request, Uri};
+use http_body_util::Empty;
+use orbweaver_model::{
+    CrawlUrl, Exchange, FetchResult, Order, Outcome, OutcomeClass, Timestamp, TransId, Truncation,
+};
+
+use crate::connect::{Connector, Link, Wire};
+use crate::deadline::Deadline;
+use crate::error::SpiderError;
+use crate::exchange::{Announce, Answer, Errand, Failure, Times};
+use crate::gather::Gather;
+use crate::options::SpiderOptions;
+use crate::outcome_of;
+use crate::pool::Pool;
+use crate::tls;
+
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Pages first, anything else too: servers choose what to send by this.
+const ACCEPTED: HeaderValue =
+    HeaderValue::from_static("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+
+/// What `decode` can undo.
+const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
+
+/// Fetches. It keeps nothing but open connections; one serves any number of fetches at once.
+pub struct Spider {
+    options: SpiderOptions,
+    user_agent: HeaderValue,
+    connector: Connector,
+    pool: Pool,
+    clock: Clock,
+}
+
+/// What is known of a fetch besides its answer.
+#[derive(Default)]
+struct Trip {
+    times: Times,
+    connected: Option<IpAddr>,
+    wire_bytes: u64,
+}
+
+impl Spider {
+    /// A spider that tells the time by `clock`.
+    pub fn new(options: SpiderOptions, clock: Clock) -> Result<Self, SpiderError> {
+        let user_agent =
+            HeaderValue::from_str(&options.user_agent).map_err(|_| SpiderError::UserAgent)?;
+        let tls = tls::client_config(&options.tls)?;
+        let policy = options.policy.clone();
+        Ok(Self {
+            user_agent,
+            connector: Connector::new(policy, tls, &options.limits, Arc::clone(&clock)),
+            pool: Pool::new(options.max_idle_connections, options.idle_keep),
+            options,
+            clock,
+        })
+    }
+
+    /// Carries an order out. Never fails: whatever happened is the result's outcome. `announce` is called
+    /// once, when the request has been written, if the order asks for it. Dropping the future ends the
+    /// fetch and its connection.
+    pub async fn fetch(
+        &self,
+        order: Order,
+        announce: &(dyn Fn(TransId, Timestamp) + Sync),
+    ) -> FetchResult {
+        let started = (self.clock)();
+        let mut trip = Trip::default();
+        let (outcome, exchange) = match self.ask(&order, announce, &mut trip).await {
+            Ok(answer) => {
+                let outcome = outcome_of::answer(&answer, order.purpose);
+                (outcome, Some(exchange(answer)))
+            }
+            Err(outcome) => (outcome, None),
+        };
+        FetchResult {
+            order,
+            outcome,
+            started,
+            sent: trip.times.sent,
+            first_byte: trip.times.first_byte,
+            ended: (self.clock)(),
+            wire_bytes: trip.wire_bytes,
+            connected: trip.connected,
+            exchange,
+        }
+    }
+
+    async fn ask(
+        &self,
+        order: &Order,
+        announce: Announce<'_>,
+        trip: &mut Trip,
+    ) -> Result<Answer, Outcome> {
+        let url = order.url();
+        self.connector.check(order.ip, url.port())?;
+        let address = SocketAddr::new(order.ip, url.port());
+        let place = self.pool.place(address, url);
+        let mut deadline = Deadline::new(self.options.limits.total_timeout);
+        let mut unannounced = order.announce;
+        while let Some(mut link) = self.pool.take(place) {
+            // Checked again, for the policy is about every fetch and not about every connection.
+            self.connector.check(link.peer, url.port())?;
+            if let Wire::Http1(http1) = &mut link.wire
+                && !http1.is_ready().await
+            {
+                continue;
+            }
+            trip.connected = Some(link.peer);
+            let errand = self.errand(
+                order,
+                &mut deadline,
+                &mut trip.times,
+                announce,
+                &mut unannounced,
+            );
+            let before = link.count.get();
+            match self.exchange(&mut link, url, errand).await? {
+                // The server closed it meanwhile: that is no answer, and the next one is asked anew.
+                (Err(Failure::Unanswered), _) => {
+                    trip.times = Times::default();
+                    break;
+                }
+                (result, reusable) => {
+                    trip.wire_bytes += wire_bytes(&link, before, &result);
+                    if reusable {
+                        self.pool.park(place, link);
+                    }
+                    return result.map_err(outcome_of::failure);
+                }
+            }
+        }
+        let link = self
+            .connector
+            .connect(address, url, &mut deadline, &mut trip.connected)
+            .await;
+        let mut link = link?;
+        let errand = self.errand(
+            order,
+            &mut deadline,
+            &mut trip.times,
+            announce,
+            &mut unannounced,
+        );
+        let (result, reusable) = self.exchange(&mut link, url, errand).await?;
+        trip.wire_bytes += link.count.get();
+        if reusable {
+            self.pool.park(place, link);
+        }
+        result.map_err(outcome_of::failure)
+    }
+
+    fn errand<'a>(
+        &'a self,
+        order: &Order,
+        deadline: &'a mut Deadline,
+        times: &'a mut Times,
+        announce: Announce<'a>,
+        unannounced: &'a mut bool,
+    ) -> Errand<'a> {
+        Errand {
+            limits: &self.options.limits,
+            purpose: order.purpose,
+            deadline,
+            gather: Gather::new(self.options.memory.share()),
+            times,
+            announce,
+            trans: order.trans,
+            unannounced,
+            max_body: 0,
+        }
+    }
+
+    /// Holds the exchange on `link`. The outer error is a URL that no request can ask for.
+    async fn exchange(
+        &self,
+        link: &mut Link,
+        url: &CrawlUrl,
+        errand: Errand<'_>,
+    ) -> Result<(Result<Answer, Failure>, bool), Outcome> {
+        let unaskable = || {
+            let class = OutcomeClass::FailedProtocol;
+            Outcome::because(class, "no request can be written for this URL")
+        };
+        Ok(match &mut link.wire {
+            Wire::Http1(http1) => {
+                let request = self.http1_request(url).ok_or_else(unaskable)?;
+                http1.exchange(request, errand).await
+            }
+            Wire::Http2(http2) => {
+                let request = self.http2_request(url).ok_or_else(unaskable)?;
+                let result = http2.exchange(request, errand, &*self.clock).await;
+                (result, http2.is_ready())
+            }
+        })
+    }
+
+    fn http1_request(&self, url: &CrawlUrl) -> Option<Request<Empty<Bytes>>> {
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = Uri::from(PathAndQuery::try_from(url.target()).ok()?);
+        let mut headers = HeaderMap::with_capacity(4);
+        headers.insert(HOST, HeaderValue::from_str(url.authority()).ok()?);
+        self.add_headers(&mut headers);
+        *request.headers_mut() = headers;
+        Some(request)
+    }
+
+    fn http2_request(&self, url: &CrawlUrl) -> Option<Request<Empty<Bytes>>> {
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = Uri::try_from(url.as_str()).ok()?;
+        self.add_headers(request.headers_mut());
+        Some(request)
+    }
+
+    fn add_headers(&self, headers: &mut HeaderMap) {
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        headers.insert(ACCEPT, ACCEPTED);
+        headers.insert(ACCEPT_ENCODING, ENCODINGS);
+    }
+}
+
+/// Bytes of one fetch on a connection that was used before. What a shared connection read cannot be
+/// divided among its fetches, so there the rendered answer stands for it.
+fn wire_bytes(link: &Link, before: u64, result: &Result<Answer, Failure>) -> u64 {
+    match (&link.wire, result) {
+        (Wire::Http1(_), _) => link.count.get() - before,
+        (Wire::Http2(_), Ok(answer)) => answer.response.len() as u64,
+        (Wire::Http2(_), Err(_)) => 0,
+    }
+}
+
+fn exchange(answer: Answer) -> Exchange {
+    let over = answer.gathered.over.then_some(Truncation::Length);
+    Exchange {
+        request: answer.request,
+        response: answer.response,
+        head_len: answer.head_len,
+        status: answer.status,
+        headers: answer.headers,
+        body: answer.gathered.decoded.unwrap_or(answer.raw),
+        protocol: answer.protocol,
+        truncated: answer.cut.or(over),
+    }
+}

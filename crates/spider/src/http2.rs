@@ -1,0 +1,239 @@
+//! One HTTP/2 connection, shared by the fetches of its origin.
+//!
+//! HTTP/2 exists over TLS only. The wire holds frames and compressed headers, which no archive format
+//! can keep, so request and response are rendered as HTTP/1.1 messages. Unlike an HTTP/1 connection
+//! this one is driven by a task, for it belongs to no single fetch; the task ends with the connection.
+
+use std::future::poll_fn;
+use std::io::Write;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::response::Parts;
+use http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::Empty;
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use orbweaver_model::{Limits, Protocol, Timestamp, Truncation};
+
+use crate::exchange::{Answer, Errand, Failure};
+use crate::stream::Stream;
+
+/// What a server may send before it must wait for us, per stream and per connection: the memory that
+/// h2 may hold of one origin beyond what the fetches took.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 512 << 10;
+
+/// An open connection; clones share it.
+#[derive(Clone)]
+pub(crate) struct Http2 {
+    sender: SendRequest<Empty<Bytes>>,
+}
+
+/// hyper's HTTP/2, with bounded windows and heads.
+pub(crate) fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(u32::try_from(limits.max_header_bytes).unwrap_or(u32::MAX))
+        .max_send_buf_size(64 << 10);
+    builder
+}
+
+impl Http2 {
+    /// Speaks HTTP/2 over `stream`.
+    pub(crate) async fn open(builder: &Builder<TokioExecutor>, stream: Stream) -> Option<Self> {
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.ok()?;
+        tokio::spawn(async move {
+            // How it ends is seen by those who use it.
+            let _ended = connection.await;
+        });
+        Some(Self { sender })
+    }
+
+    /// True while the connection can take a request.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.sender.is_ready()
+    }
+
+    /// Sends a request and reads the answer.
+    pub(crate) async fn exchange(
+        &mut self,
+        request: Request<Empty<Bytes>>,
+        mut errand: Errand<'_>,
+        now: &dyn Fn() -> Timestamp,
+    ) -> Result<Answer, Failure> {
+        let rendered = render_request(&request);
+        errand.deadline.step(errand.limits.header_timeout);
+        let (head, mut body) = self.head(request, &mut errand, now).await?.into_parts();
+        errand.times.first_byte = Some(now());
+        if head.status.is_informational() {
+            return Err(Failure::Protocol("interim response in place of an answer"));
+        }
+        errand.begin_body(head.status.as_u16(), &head.headers);
+        let mut record = render_head(&head);
+        let head_len = record.len();
+        if head_len > errand.limits.max_header_bytes
+            || head.headers.len() > errand.limits.max_headers
+        {
+            return Err(Failure::Protocol("response head too large"));
+        }
+        let cut = read_body(&mut body, &mut record, head_len, &mut errand)
+            .await
+            .err();
+        Ok(answer(
+            rendered,
+            head,
+            record.freeze(),
+            head_len,
+            cut,
+            errand,
+        ))
+    }
+
+    async fn head(
+        &mut self,
+        request: Request<Empty<Bytes>>,
+        errand: &mut Errand<'_>,
+        now: &dyn Fn() -> Timestamp,
+    ) -> Result<http::Response<Incoming>, Failure> {
+        let timeout = Failure::Timeout("no answer in time");
+        match errand.deadline.bound(self.sender.ready()).await {
+            Some(Ok(())) => {}
+            Some(Err(_)) => return Err(Failure::Unanswered),
+            None => return Err(timeout),
+        }
+        let mut response = pin!(self.sender.send_request(request));
+        // The first poll hands the request to the connection's task, which writes it at once.
+        let early = poll_fn(|cx| Poll::Ready(response.as_mut().poll(cx))).await;
+        let sent = now();
+        errand.times.sent = Some(sent);
+        errand.announce(sent);
+        let result = match early {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => errand.deadline.bound(response).await,
+        };
+        match result {
+            Some(Ok(response)) => Ok(response),
+            Some(Err(_)) => Err(Failure::Unanswered),
+            None => Err(timeout),
+        }
+    }
+}
+
+async fn read_body(
+    body: &mut Incoming,
+    record: &mut BytesMut,
+    head_len: usize,
+    errand: &mut Errand<'_>,
+) -> Result<(), Truncation> {
+    let limit = errand.max_body_end(head_len);
+    loop {
+        errand.deadline.step(errand.limits.idle_timeout);
+        let piece = poll_fn(|cx| poll_data(body, cx));
+        let piece = match errand.deadline.bound(piece).await {
+            Some(Some(Ok(piece))) => piece,
+            Some(Some(Err(_))) => return Err(Truncation::Disconnect),
+            Some(None) => return Ok(()),
+            None => return Err(Truncation::Time),
+        };
+        let room = limit - record.len();
+        record.put_slice(piece.get(..room).unwrap_or(&piece));
+        if piece.len() > room {
+            return Err(Truncation::Length);
+        }
+        while record.len() > errand.gather.allowance() {
+            if !errand.gather.grow(errand.deadline).await {
+                return Err(Truncation::Time);
+            }
+        }
+        errand
+            .gather
+            .take(piece, record.len(), errand.deadline)
+            .await?;
+    }
+}
+
+fn poll_data(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Bytes>>> {
+    loop {
+        let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(cx) else {
+            return Poll::Pending;
+        };
+        match frame {
+            Some(Ok(frame)) => {
+                // Trailers are passed over.
+                if let Ok(data) = frame.into_data() {
+                    return Poll::Ready(Some(Ok(data)));
+                }
+            }
+            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            None => return Poll::Ready(None),
+        }
+    }
+}
+
+fn answer(
+    request: Bytes,
+    head: Parts,
+    record: Bytes,
+    head_len: usize,
+    cut: Option<Truncation>,
+    errand: Errand<'_>,
+) -> Answer {
+    let raw = record.slice(head_len..);
+    let (response, gathered) = errand.gather.finish(record, raw.len());
+    Answer {
+        protocol: Protocol::Http2,
+        request,
+        response,
+        head_len,
+        status: head.status.as_u16(),
+        headers: head.headers,
+        raw,
+        gathered,
+        cut,
+    }
+}
+
+/// The request as HTTP/1.1 would have sent it.
+fn render_request(request: &Request<Empty<Bytes>>) -> Bytes {
+    let mut out = BytesMut::with_capacity(512).writer();
+    let target = request.uri().path_and_query().map_or("/", |it| it.as_str());
+    let host = request.uri().authority().map_or("", |it| it.as_str());
+    // Writing to memory does not fail.
+    let _written = write!(
+        out,
+        "{} {target} HTTP/1.1\r\nHost: {host}\r\n",
+        request.method()
+    );
+    let mut out = out.into_inner();
+    render_headers(request.headers(), &mut out);
+    out.freeze()
+}
+
+/// The head as HTTP/1.1 would have sent it.
+fn render_head(head: &Parts) -> BytesMut {
+    let mut out = BytesMut::with_capacity(1024).writer();
+    let reason = StatusCode::canonical_reason(&head.status).unwrap_or_default();
+    let _written = write!(out, "HTTP/1.1 {} {reason}\r\n", head.status.as_str());
+    let mut out = out.into_inner();
+    render_headers(&head.headers, &mut out);
+    out
+}
+
+fn render_headers(headers: &HeaderMap, out: &mut BytesMut) {
+    for (name, value) in headers {
+        // A rendering must not promise a framing that the rendered body does not have.
+        if name == header::TRANSFER_ENCODING {
+            continue;
+        }
+        out.put_slice(name.as_str().as_bytes());
+        out.put_slice(b": ");
+        out.put_slice(value.as_bytes());
+        out.put_slice(b"\r\n");
+    }
+    out.put_slice(b"\r\n");
+}

@@ -1,0 +1,80 @@
+//! What an exchange counts as.
+
+use orbweaver_model::{Outcome, OutcomeClass, Purpose, Truncation};
+
+use crate::exchange::{Answer, Failure, leads_on};
+use crate::status::{Action, action};
+
+/// The outcome of an order that got an answer. The status decides; only where it promises a document
+/// does the state of the body matter.
+pub(crate) fn answer(answer: &Answer, purpose: Purpose) -> Outcome {
+    match action(answer.status) {
+        Action::Store => document(answer, purpose),
+        Action::Follow { .. } if leads_on(answer.status, &answer.headers) => {
+            Outcome::plain(OutcomeClass::RedirectFollowed)
+        }
+        Action::Follow { .. } => {
+            Outcome::because(OutcomeClass::HttpError, "redirect without a target")
+        }
+        Action::Retry | Action::GiveUp | Action::Gone => Outcome::plain(OutcomeClass::HttpError),
+        Action::Violation => Outcome::because(
+            OutcomeClass::FailedProtocol,
+            "interim status in place of an answer",
+        ),
+    }
+}
+
+fn document(answer: &Answer, purpose: Purpose) -> Outcome {
+    let gathered = &answer.gathered;
+    let body = gathered.decoded.as_ref().unwrap_or(&answer.raw);
+    // A robots.txt is read as far as RFC 9309 (2.5) asks; that there is more of it is no failure.
+    let robots = purpose == Purpose::Robots;
+    match answer.cut {
+        Some(Truncation::Length) if robots && gathered.corrupt.is_none() => {}
+        Some(cut) if body.is_empty() => return nothing_came(cut),
+        Some(cut) => return Outcome::because(OutcomeClass::Truncated, cut_reason(cut)),
+        None if gathered.over && !robots => {
+            let reason = cut_reason(Truncation::Length);
+            return Outcome::because(OutcomeClass::Truncated, reason);
+        }
+        None => {}
+    }
+    match gathered.corrupt {
+        // What could be read of it is kept, like any other part of a document.
+        Some(corrupt) if gathered.decoded.as_ref().is_some_and(|it| !it.is_empty()) => {
+            Outcome::because(OutcomeClass::Truncated, corrupt.0)
+        }
+        Some(corrupt) => Outcome::because(OutcomeClass::FailedDecode, corrupt.0),
+        None if body.is_empty() => Outcome::plain(OutcomeClass::SuccessEmpty),
+        None => Outcome::plain(OutcomeClass::Success),
+    }
+}
+
+/// A good head and then not one byte that can be used.
+fn nothing_came(cut: Truncation) -> Outcome {
+    let class = match cut {
+        Truncation::Time => OutcomeClass::FailedTimeout,
+        Truncation::Disconnect => OutcomeClass::FailedProtocol,
+        Truncation::Length => OutcomeClass::FailedDecode,
+    };
+    Outcome::because(class, cut_reason(cut))
+}
+
+fn cut_reason(cut: Truncation) -> &'static str {
+    match cut {
+        Truncation::Length => "body over the size limit",
+        Truncation::Time => "body not received in time",
+        Truncation::Disconnect => "body broke off",
+    }
+}
+
+/// The outcome of an order that got no answer.
+pub(crate) fn failure(failure: Failure) -> Outcome {
+    match failure {
+        Failure::Unanswered => {
+            Outcome::because(OutcomeClass::FailedProtocol, "closed without an answer")
+        }
+        Failure::Protocol(reason) => Outcome::because(OutcomeClass::FailedProtocol, reason),
+        Failure::Timeout(reason) => Outcome::because(OutcomeClass::FailedTimeout, reason),
+    }
+}
