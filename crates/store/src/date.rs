@@ -4,10 +4,6 @@ use std::fmt;
 
 use orbweaver_model::Timestamp;
 
-/// The latest moment that jiff can name, a day before the year 9999 ends; both spellings need a year of
-/// four digits.
-const END_OF_TIME: u64 = 253_402_207_200_999;
-
 /// A moment broken into its UTC parts once, to be spelled several times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Date {
@@ -16,8 +12,9 @@ pub(crate) struct Date {
 
 impl Date {
     pub(crate) fn new(at: Timestamp) -> Self {
-        let millis = i64::try_from(at.as_millis().min(END_OF_TIME)).unwrap_or_default();
-        let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
+        let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+        // The end of jiff's time lies in the year 9999: both spellings have room for four digits.
+        let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
         Self {
             parts: jiff::tz::Offset::UTC.to_datetime(moment),
         }

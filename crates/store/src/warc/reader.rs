@@ -70,7 +70,7 @@ enum State {
     /// Before a record.
     Between(Counted),
     /// Inside a gzip member.
-    Member(BufReader<GzDecoder<Counted>>),
+    Member(Box<BufReader<GzDecoder<Counted>>>),
     /// Inside a record that is not compressed.
     Plain(Counted),
     /// After damage: what follows cannot be told apart any more.
@@ -151,7 +151,10 @@ impl Records {
         };
         if let State::Between(input) = std::mem::replace(&mut self.state, State::Lost) {
             self.state = if compressed {
-                State::Member(BufReader::with_capacity(UNPACKED, GzDecoder::new(input)))
+                State::Member(Box::new(BufReader::with_capacity(
+                    UNPACKED,
+                    GzDecoder::new(input),
+                )))
             } else {
                 State::Plain(input)
             };

@@ -1,0 +1,225 @@
+//! Crashes: a file cut anywhere is made whole.
+
+use std::fs;
+use std::path::Path;
+
+use orbweaver_store::{IndexLine, Location, Recovery, Writer, check, get};
+use proptest::prelude::*;
+
+use crate::sample::{Sample, findings, one_of_each, options, prose, store_all};
+
+/// A directory with an unfinished file, as a killed process leaves it.
+fn killed(dir: &Path, samples: &[Sample]) -> Vec<Location> {
+    let (mut writer, _) = Writer::open(dir, options()).unwrap();
+    store_all(&mut writer, samples)
+}
+
+fn recent(recovery: &Recovery) -> Vec<IndexLine> {
+    let mut lines = Vec::new();
+    recovery.recent(&mut |line| lines.push(line)).unwrap();
+    lines
+}
+
+/// The files of `from` in a new directory.
+fn copy(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    for part in ["warc", "cdxj"] {
+        fs::create_dir(to.path().join(part)).unwrap();
+        for entry in fs::read_dir(from.join(part)).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.path().join(part).join(entry.file_name())).unwrap();
+        }
+    }
+    to
+}
+
+fn open_file(dir: &Path, part: &str) -> std::path::PathBuf {
+    let mut files = fs::read_dir(dir.join(part))
+        .unwrap()
+        .map(|e| e.unwrap().path());
+    files
+        .find(|path| path.extension().unwrap() == "open")
+        .unwrap()
+}
+
+fn cut(path: &Path, len: u64) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(len).unwrap();
+}
+
+/// Takes over and says which of the samples are there, after seeing that all is clean.
+fn survivors(dir: &Path, samples: &[Sample]) -> Vec<usize> {
+    let before: Vec<String> = findings(dir);
+    assert!(
+        before.iter().all(|line| line.starts_with("note")),
+        "{before:?}"
+    );
+    let (mut writer, recovery) = Writer::open(dir, options()).unwrap();
+    assert_eq!(findings(dir), Vec::<String>::new());
+    let lines = recent(&recovery);
+    let stored = |sample: &Sample| match get(dir, &sample.surt, sample.url()).unwrap() {
+        Some(stored) => {
+            assert_eq!(stored.response, sample.exchange().response);
+            assert!(lines.iter().any(|line| line.url == stored.url));
+            true
+        }
+        None => false,
+    };
+    let there = (0..samples.len())
+        .filter(|n| stored(&samples[*n]))
+        .collect();
+    // And the writer goes on.
+    let next = Sample::page("/next", 99, "next");
+    store_all(&mut writer, std::slice::from_ref(&next));
+    writer.close().unwrap();
+    assert_eq!(findings(dir), Vec::<String>::new());
+    assert!(get(dir, &next.surt, next.url()).unwrap().is_some());
+    there
+}
+
+#[test]
+fn cut_at_every_byte_of_the_last_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let samples = [
+        Sample::page("/a", 1, &prose(1, 1500)),
+        Sample::page("/b", 2, "short"),
+        Sample::page("/c", 3, "the last one"),
+    ];
+    let places = killed(dir.path(), &samples);
+    let path = open_file(dir.path(), "warc");
+    let full = path.metadata().unwrap().len();
+    for len in places[2].offset..=full {
+        let copy = copy(dir.path());
+        cut(&open_file(copy.path(), "warc"), len);
+        let expected: Vec<usize> = (0..if len == full { 3 } else { 2 }).collect();
+        assert_eq!(
+            survivors(copy.path(), &samples),
+            expected,
+            "cut at {len} of {full}"
+        );
+    }
+}
+
+#[test]
+fn a_file_without_a_whole_group_disappears() {
+    for keep in [0, 1, 100, 500] {
+        let dir = tempfile::tempdir().unwrap();
+        killed(dir.path(), &[Sample::page("/a", 1, &prose(1, 1500))]);
+        cut(&open_file(dir.path(), "warc"), keep);
+        let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
+        assert_eq!(recovery.dropped.len(), 1);
+        assert_eq!(fs::read_dir(dir.path().join("warc")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(dir.path().join("cdxj")).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn any_crash_between_the_steps_of_finishing_is_taken_up() {
+    let samples = one_of_each();
+    let unfinished = tempfile::tempdir().unwrap();
+    killed(unfinished.path(), &samples);
+    let finished = copy(unfinished.path());
+    let (_, recovery) = Writer::open(finished.path(), options()).unwrap();
+    assert_eq!(recovery.finished.len(), 1);
+    assert!(recovery.cuts.is_empty());
+    let name = recovery.finished[0].clone();
+    let stem = name.strip_suffix(".warc.gz").unwrap().to_owned();
+    let index = format!("cdxj/{stem}.cdxj");
+    let sorted = fs::read(finished.path().join(&index)).unwrap();
+    let all: Vec<usize> = (0..samples.len()).collect();
+
+    // The sorted index half written; whole, but the WARC still open.
+    for (half, content) in [(true, &sorted[..100]), (false, &sorted[..])] {
+        let dir = copy(unfinished.path());
+        let suffix = if half { ".new" } else { "" };
+        fs::write(dir.path().join(format!("{index}{suffix}")), content).unwrap();
+        assert_eq!(survivors(dir.path(), &samples), all);
+        assert!(!dir.path().join(format!("{index}.new")).exists());
+    }
+    // The WARC finished, the unsorted index not removed yet.
+    let dir = copy(finished.path());
+    let open = format!("{index}.open");
+    fs::copy(unfinished.path().join(&open), dir.path().join(&open)).unwrap();
+    assert_eq!(survivors(dir.path(), &samples), all);
+    assert!(!dir.path().join(&open).exists());
+    // Either index lost.
+    let dir = copy(unfinished.path());
+    fs::remove_file(dir.path().join(&open)).unwrap();
+    assert_eq!(survivors(dir.path(), &samples), all);
+    assert_eq!(fs::read(dir.path().join(&index)).unwrap(), sorted);
+    let dir = copy(finished.path());
+    fs::remove_file(dir.path().join(&index)).unwrap();
+    let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
+    assert_eq!(recovery.reindexed, [name]);
+    assert_eq!(fs::read(dir.path().join(&index)).unwrap(), sorted);
+}
+
+#[test]
+fn whole_groups_behind_damage_are_set_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let samples: Vec<Sample> = (0..3)
+        .map(|n| Sample::page(&format!("/{n}"), n, &prose(n, 1500)))
+        .collect();
+    let places = killed(dir.path(), &samples);
+    let path = open_file(dir.path(), "warc");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[places[1].offset as usize + 300] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let errors = check(dir.path(), &mut |_| {}).errors;
+    assert_eq!(errors, 1, "{:?}", findings(dir.path()));
+    let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
+    let kept = recovery.cuts[0].kept.clone().unwrap();
+    assert_eq!(recovery.cuts[0].at, places[1].offset);
+    assert_eq!(fs::read(kept).unwrap(), bytes[places[1].offset as usize..]);
+    assert_eq!(recent(&recovery).len(), 1);
+}
+
+#[test]
+fn the_captures_of_the_file_finished_last_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
+    for path in ["/1", "/2"] {
+        store_all(&mut writer, &[Sample::page(path, 1, "x")]);
+        writer.close().unwrap();
+    }
+    store_all(&mut writer, &[Sample::page("/3", 1, "x")]);
+    drop(writer);
+    let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
+    let urls: Vec<String> = recent(&recovery).into_iter().map(|line| line.url).collect();
+    assert_eq!(urls, ["http://example.org/2", "http://example.org/3"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn cut_anywhere_gives_whole_groups_only(
+        sizes in prop::collection::vec(0_usize..5000, 1..6),
+        repeat in any::<bool>(),
+        warc_cut in 0.0_f64..=1.0,
+        cdxj_cut in 0.0_f64..=1.0,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let body = |n: usize, size| prose(if repeat { 0 } else { n as u64 }, size);
+        let samples: Vec<Sample> = sizes
+            .iter()
+            .enumerate()
+            .map(|(n, size)| Sample::page(&format!("/{n}"), n as u64, &body(n, *size)))
+            .collect();
+        let places = killed(dir.path(), &samples);
+        let at = |part, share: f64| {
+            let path = open_file(dir.path(), part);
+            let len = (path.metadata().unwrap().len() as f64 * share) as u64;
+            cut(&path, len);
+            len
+        };
+        let len = at("warc", warc_cut);
+        let index_len = at("cdxj", cdxj_cut);
+        prop_assert!(index_len < u64::MAX);
+        let there = survivors(dir.path(), &samples);
+        // Whole is what ends before the cut, which is where the next one begins.
+        let whole = (0..samples.len() - 1).filter(|n| places[n + 1].offset <= len).count();
+        prop_assert!(there.len() == whole || (warc_cut == 1.0 && there.len() == samples.len()));
+        prop_assert!(there.iter().copied().eq(0..there.len()));
+    }
+}
