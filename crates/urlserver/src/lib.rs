@@ -1,1 +1,22 @@
 //! The URL server: who may be asked when, by host and by IP.
+//!
+//! `heart` decides, in memory and without a clock; `server` waits, resolves and passes messages on.
+//! What is durable is the doc index's, and what goes over the network is the spider's: here live only
+//! queues, windows, gaps and what robots.txt allows.
+
+pub mod heart;
+mod host;
+mod leftover;
+pub mod message;
+pub mod options;
+mod politeness;
+mod rest;
+pub mod robots;
+pub mod server;
+mod slot;
+
+pub use heart::Heart;
+pub use message::{Action, Bottleneck, Census, Done, Notice, Resolved, RobotsAnswer};
+pub use options::{UrlServerError, UrlServerOptions};
+pub use robots::{Robots, Rule, Verdict};
+pub use server::{Handle, Links, Resolve, UrlServer};

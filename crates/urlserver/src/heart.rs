@@ -1,0 +1,621 @@
+//! The heart of the URL server: messages and the time in, actions out.
+//!
+//! It reads no clock, opens no socket and never waits; `server` does that. A candidate comes into the
+//! queue of its host (`slot`) or, for want of room, into the leftover queue (`leftover`); it goes out
+//! when host and address may be asked (`politeness`, `dispatch`) and robots.txt allows it (`obey`).
+//! What is known of a host outlives its slot (`host`, `rest`).
+
+mod dispatch;
+mod obey;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BinaryHeap, HashSet, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orbweaver_model::{
+    Candidate, CrawlUrl, LinkKind, Outcome, OutcomeClass, RobotsRecord, Timestamp, TransId,
+};
+
+use crate::host::Host;
+use crate::leftover::Leftover;
+use crate::message::{Action, Bottleneck, Census, Done, Notice, Resolved, RobotsAnswer};
+use crate::options::{UrlServerError, UrlServerOptions};
+use crate::politeness::{self, IpTable, Ticket};
+use crate::rest::Hosts;
+use crate::slot::{Bench, RobotsJob, SlotState, Work};
+
+/// The most candidates that are asked for at once, so that one answer of the doc index stays small.
+const MAX_WANT: usize = 1024;
+/// After an answer shorter than what was wanted the doc index is left alone for this long.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A host that asks for more patience than this gives its slot to another, and its URLs go back to the
+/// doc index: a slot is too dear to be kept for a day.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The state of the URL server.
+#[derive(Debug)]
+pub struct Heart {
+    options: UrlServerOptions,
+    host_delay: Duration,
+    ip_delay: Duration,
+    /// In a resumed crawl, when the process before may have asked anyone for the last time.
+    asked_before: Option<Timestamp>,
+    bench: Bench,
+    hosts: Hosts,
+    ips: IpTable,
+    leftover: Leftover,
+    /// Who is to be looked at when. Filled by whoever must wait; emptied by `tick`. At most one live
+    /// entry per slot, address and resting robots.txt; stale ones leave when their time comes.
+    alarms: BinaryHeap<Alarm>,
+    alarm_count: u64,
+    /// Who could go at once, first come first served: this is the round robin among hosts. Bounded by
+    /// the number of slots and addresses, but for entries that have become stale and are passed over.
+    ready: VecDeque<Turn>,
+    /// Orders that are out.
+    orders: usize,
+    /// URLs in slots.
+    queued: usize,
+    /// Hashes of the hosts whose queues have enough: the reject list.
+    laden: HashSet<u64>,
+    asking: Asking,
+    draining: bool,
+    actions: Vec<Action>,
+    #[cfg(debug_assertions)]
+    messages: u64,
+}
+
+/// Where the conversation with the doc index stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asking {
+    /// The next empty queue makes a request.
+    Idle,
+    /// A request is open.
+    Asked {
+        /// What was wanted.
+        want: usize,
+    },
+    /// The last answer was short; the next request waits.
+    Paused {
+        /// Until then.
+        until: Timestamp,
+    },
+}
+
+/// One turn to send.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// Of a slot.
+    Slot(Ticket),
+    /// Of the first in the line of an address.
+    Ip(IpAddr),
+}
+
+/// Something to look at later. Ordered so that the heap gives the earliest first.
+#[derive(Debug)]
+struct Alarm {
+    at: Timestamp,
+    number: u64,
+    what: Wake,
+}
+
+#[derive(Debug)]
+enum Wake {
+    /// A slot whose time comes.
+    Slot(Ticket),
+    /// An address whose time comes.
+    Ip(IpAddr),
+    /// A host with a robots.txt to be asked for again.
+    Robots(Arc<str>),
+    /// The doc index may be asked again.
+    Candidates,
+}
+
+impl PartialEq for Alarm {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Alarm {}
+
+impl PartialOrd for Alarm {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Alarm {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl Heart {
+    /// A heart with empty queues.
+    ///
+    /// # Errors
+    ///
+    /// Names the first option that makes no sense.
+    pub fn new(options: UrlServerOptions, now: Timestamp) -> Result<Self, UrlServerError> {
+        options.validate()?;
+        let (host_delay, ip_delay) = (options.host_delay(), options.ip_delay());
+        let asked_before = |delay: Duration| options.resumed.then(|| now.after(delay / 20));
+        Ok(Self {
+            host_delay,
+            ip_delay,
+            asked_before: asked_before(host_delay),
+            bench: Bench::new(options.host_concurrent),
+            hosts: Hosts::new(options.rest_bytes),
+            ips: IpTable::new(ip_delay, asked_before(ip_delay)),
+            leftover: Leftover::default(),
+            alarms: BinaryHeap::new(),
+            alarm_count: 0,
+            ready: VecDeque::new(),
+            orders: 0,
+            queued: 0,
+            laden: HashSet::new(),
+            asking: Asking::Idle,
+            draining: false,
+            actions: Vec::new(),
+            #[cfg(debug_assertions)]
+            messages: 0,
+            options,
+        })
+    }
+
+    /// What is to be done since the last call.
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When `tick` must be called next; none when only a message can change anything.
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        self.alarms.peek().map(|alarm| alarm.at)
+    }
+
+    /// The answer to `NeedCandidates`: URLs to be asked for, or an empty list.
+    pub fn candidates(&mut self, candidates: Vec<Candidate>, now: Timestamp) {
+        if self.draining {
+            if !candidates.is_empty() {
+                self.give_back(candidates, None);
+            }
+            return;
+        }
+        self.asking = match self.asking {
+            Asking::Asked { want } if candidates.len() < want => {
+                let until = now.after(PAUSE);
+                self.alarm(until, Wake::Candidates);
+                Asking::Paused { until }
+            }
+            Asking::Paused { until } => Asking::Paused { until },
+            _ => Asking::Idle,
+        };
+        for candidate in candidates {
+            self.admit(candidate, now);
+        }
+        self.finish(now);
+    }
+
+    /// What the resolver found, or what becomes of the host's URLs.
+    pub fn resolved(&mut self, host: &str, found: Result<Resolved, Outcome>, now: Timestamp) {
+        let found = match found {
+            Ok(found) if found.addresses.is_empty() => Err(Outcome::because(
+                OutcomeClass::FailedDns,
+                "the name has no address",
+            )),
+            found => found,
+        };
+        match (self.hosts.slot(host), found) {
+            (Some(slot), Ok(found)) => {
+                if let Some((slot, host)) = self.bench.pair(slot) {
+                    slot.asked_resolver = false;
+                    host.settle_at(found, now);
+                }
+                self.settle(slot, now);
+            }
+            (Some(slot), Err(outcome)) => self.fail_host(slot, &outcome, now),
+            (None, Ok(found)) => self.hosts.change(host, |host| host.settle_at(found, now)),
+            (None, Err(_)) => {}
+        }
+        self.finish(now);
+    }
+
+    /// The request of an order was written at `at`.
+    pub fn sent(&mut self, trans: TransId, at: Timestamp, now: Timestamp) {
+        let ip_delay = self.ip_delay;
+        let Some((slot, host)) = self.bench.pair(trans.slot) else {
+            return;
+        };
+        let Some(out) = slot.out(trans) else {
+            return;
+        };
+        let first = !std::mem::replace(&mut out.announced, true);
+        host.clock.sent(out.host_turn, at, host.delay, first);
+        let ip = out.ip;
+        if let Some(state) = self.ips.get_mut(ip) {
+            state.clock.sent(out.ip_turn, at, ip_delay, first);
+        }
+        self.settle(trans.slot, now);
+        self.watch_ip(ip, now);
+        self.finish(now);
+    }
+
+    /// An order is over. A name that is unknown, or whose place has been used again, is passed over.
+    pub fn done(&mut self, trans: TransId, done: Done, now: Timestamp) {
+        let ip_delay = self.ip_delay;
+        let Some((slot, host)) = self.bench.pair(trans.slot) else {
+            return;
+        };
+        let Some(out) = slot.vacate(trans) else {
+            return;
+        };
+        self.orders -= 1;
+        let seen = |delay| politeness::seen(done.sent, done.first_byte, done.ended, delay);
+        host.clock
+            .done(out.host_turn, seen(host.delay), out.announced);
+        if done.connect_failed {
+            host.try_next_address(out.ip);
+        }
+        if let Some(state) = self.ips.get_mut(out.ip) {
+            state.clock.done(out.ip_turn, seen(ip_delay), out.announced);
+        }
+        if let Some(job) = out.job {
+            let answer = done.robots.unwrap_or_else(|| {
+                let lost = Outcome::because(OutcomeClass::DeniedRobots, "no answer");
+                RobotsAnswer::unreachable(&lost)
+            });
+            self.robots_answered(job, answer, now);
+        }
+        self.settle(trans.slot, now);
+        self.watch_ip(out.ip, now);
+        self.ips.rest(out.ip);
+        self.finish(now);
+    }
+
+    /// A robots.txt that an earlier run has kept.
+    pub fn known_robots(&mut self, origin: &str, record: RobotsRecord, now: Timestamp) {
+        let Ok(url) = CrawlUrl::from_canonical(&format!("{origin}/")) else {
+            return;
+        };
+        if record.expires > now {
+            self.remember_robots(&url, &record, now);
+            self.finish(now);
+        }
+    }
+
+    /// The host asked for patience: nobody asks it before `until`, at most the cap of the limits away.
+    pub fn hold(&mut self, host: &str, until: Timestamp, now: Timestamp) {
+        let until = until.min(now.after(self.options.limits.retry_after_cap));
+        self.with_host(host, now, |host| host.clock.hold(until));
+        if let Some(slot) = self.hosts.slot(host) {
+            self.settle(slot, now);
+        }
+        self.finish(now);
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Timestamp) {
+        while let Some(alarm) = self.alarms.peek()
+            && alarm.at <= now
+        {
+            let Some(alarm) = self.alarms.pop() else {
+                break;
+            };
+            match alarm.what {
+                Wake::Slot((slot, stamp)) => {
+                    if self.bench.get(slot).is_some_and(|s| s.stamp() == stamp) {
+                        self.settle(slot, now);
+                    }
+                }
+                Wake::Ip(ip) => {
+                    if let Some(state) = self.ips.get_mut(ip) {
+                        state.wake = None;
+                    }
+                    self.watch_ip(ip, now);
+                }
+                Wake::Robots(host) => self.retry_robots(&host, now),
+                Wake::Candidates => {
+                    if matches!(self.asking, Asking::Paused { until } if until <= now) {
+                        self.asking = Asking::Idle;
+                    }
+                }
+            }
+        }
+        self.finish(now);
+    }
+
+    /// Stops handing out orders and gives back every URL that is not out. What arrives later is given
+    /// back by an action; orders that are out are awaited as before.
+    pub fn drain(&mut self, now: Timestamp) -> Vec<Candidate> {
+        self.draining = true;
+        let mut all = self.leftover.take_all();
+        for slot in self.bench.numbers() {
+            let (urls, _) = self.empty(slot);
+            all.extend(urls);
+            self.settle(slot, now);
+        }
+        self.finish(now);
+        all
+    }
+
+    /// A count of everything.
+    pub fn census(&self) -> Census {
+        let count = |state| self.bench.count(state);
+        let zero = Timestamp::default();
+        let any_ip = IpAddr::from([0, 0, 0, 0]);
+        let census = Census {
+            hosts: self.bench.occupied(),
+            waiting_for_time: count(SlotState::Waiting { until: zero }),
+            waiting_for_ip: count(SlotState::AtIp { ip: any_ip }),
+            waiting_for_robots: count(SlotState::AwaitingRobots),
+            resolving: count(SlotState::Resolving),
+            busy: count(SlotState::Busy) + count(SlotState::Emptied),
+            ready: count(SlotState::Ready),
+            orders: self.orders,
+            queued: self.queued,
+            leftover: self.leftover.len(),
+            next_wake: self.next_wake(),
+            bottleneck: Bottleneck::Candidates,
+        };
+        let waiting = census.waiting_for_time
+            + census.waiting_for_ip
+            + census.waiting_for_robots
+            + count(SlotState::Busy);
+        let bottleneck = if self.orders >= self.options.in_flight {
+            Bottleneck::Sockets
+        } else if census.resolving > waiting {
+            Bottleneck::Resolver
+        } else if waiting > 0 {
+            Bottleneck::Politeness
+        } else {
+            Bottleneck::Candidates
+        };
+        Census {
+            bottleneck,
+            ..census
+        }
+    }
+
+    /// Hosts that are remembered, in slots and at rest.
+    pub fn known_hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Finds room for a candidate: the queue of its host, an empty queue, or the leftover queue.
+    fn admit(&mut self, candidate: Candidate, now: Timestamp) {
+        let name = candidate.url.host();
+        if let Some(slot) = self.hosts.slot(name) {
+            self.enqueue(slot, candidate);
+            self.wake_if_idle(slot, now);
+        } else if self.bench.occupied() < self.options.queue_count {
+            let name = self.hosts.shared_name(name);
+            let slot = self.seat(&name);
+            self.enqueue(slot, candidate);
+            self.settle(slot, now);
+        } else {
+            let name = self.hosts.shared_name(name);
+            self.leftover.keep(&name, candidate, false);
+        }
+    }
+
+    /// Only a slot that had nothing to do has to think again when work arrives.
+    fn wake_if_idle(&mut self, slot: u32, now: Timestamp) {
+        match self.bench.get(slot).map(|slot| slot.state()) {
+            Some(SlotState::AwaitingRobots | SlotState::Emptied) => self.settle(slot, now),
+            _ => self.mark(slot),
+        }
+    }
+
+    /// Gives a host a slot.
+    fn seat(&mut self, name: &Arc<str>) -> u32 {
+        let slot = self.bench.seat(|slot| {
+            self.hosts.call(name, slot).unwrap_or_else(|| {
+                Box::new(Host::new(name.clone(), self.host_delay, self.asked_before))
+            })
+        });
+        if let Some(found) = self.bench.get_mut(slot) {
+            found.has_leftover = self.leftover.holds(name);
+        }
+        slot
+    }
+
+    /// Puts a candidate into the queue of its host. The target of a redirect goes to the front, and
+    /// pushes out the last one when the queue is full.
+    fn enqueue(&mut self, slot: u32, candidate: Candidate) {
+        let queue_len = self.options.queue_len;
+        let Some((slot, host)) = self.bench.pair(slot) else {
+            return;
+        };
+        slot.hash = Some(candidate.key.host);
+        let held = slot.holds(host);
+        if candidate.kind == LinkKind::Redirect {
+            slot.queue.push_front(candidate);
+            self.queued += 1;
+            if held >= queue_len
+                && let Some(last) = slot.queue.pop_back()
+            {
+                self.queued -= 1;
+                slot.has_leftover = true;
+                self.leftover.keep_first(&host.name, last);
+            }
+        } else if slot.has_leftover || held >= queue_len {
+            slot.has_leftover = true;
+            self.leftover.keep(&host.name, candidate, true);
+        } else {
+            slot.queue.push_back(candidate);
+            self.queued += 1;
+        }
+    }
+
+    /// Takes every URL and every robots.txt that is not out from a slot.
+    fn empty(&mut self, slot: u32) -> (Vec<Candidate>, Vec<RobotsJob>) {
+        let Some((slot, host)) = self.bench.pair(slot) else {
+            return Default::default();
+        };
+        let mut urls = Vec::new();
+        let mut jobs: Vec<_> = slot.jobs.drain(..).collect();
+        match slot.next.take() {
+            Some(Work::Page(candidate)) => urls.push(candidate),
+            Some(Work::Robots(job)) => jobs.push(job),
+            None => {}
+        }
+        urls.extend(host.origins().flat_map(|origin| origin.parked.drain(..)));
+        urls.extend(slot.queue.drain(..));
+        self.queued -= urls.len();
+        if std::mem::take(&mut slot.has_leftover) {
+            urls.extend(self.leftover.all_of(&host.name));
+        }
+        (urls, jobs)
+    }
+
+    /// Every URL of a host fails alike.
+    fn fail_host(&mut self, slot: u32, outcome: &Outcome, now: Timestamp) {
+        if let Some(found) = self.bench.get_mut(slot) {
+            found.asked_resolver = false;
+        }
+        let (urls, jobs) = self.empty(slot);
+        for candidate in urls {
+            self.refuse(candidate, outcome.clone());
+        }
+        self.drop_jobs(slot, jobs, outcome, now);
+        self.settle(slot, now);
+    }
+
+    fn refuse(&mut self, candidate: Candidate, outcome: Outcome) {
+        self.tell(Notice::Refuse { candidate, outcome });
+    }
+
+    fn give_back(&mut self, candidates: Vec<Candidate>, until: Option<Timestamp>) {
+        self.tell(Notice::Return { candidates, until });
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        self.actions.push(Action::Tell(notice));
+    }
+
+    fn alarm(&mut self, at: Timestamp, what: Wake) {
+        self.alarm_count += 1;
+        self.alarms.push(Alarm {
+            at,
+            number: self.alarm_count,
+            what,
+        });
+    }
+
+    /// Changes what is known of a host, wherever it is; it becomes known if it was not.
+    fn with_host(&mut self, name: &str, now: Timestamp, change: impl FnOnce(&mut Host)) {
+        if let Some(slot) = self.hosts.slot(name) {
+            if let Some((_, host)) = self.bench.pair(slot) {
+                change(host);
+            }
+        } else if self.hosts.resting(name).is_some() {
+            self.hosts.change(name, change);
+        } else {
+            let mut host = Host::new(name.into(), self.host_delay, self.asked_before);
+            change(&mut host);
+            self.hosts.rest(Box::new(host), now);
+        }
+    }
+
+    /// Ends every message: empty queues are filled, those that may go go, and the doc index is asked.
+    fn finish(&mut self, now: Timestamp) {
+        self.fill_empty_queues(now);
+        self.pump(now);
+        self.ask_for_candidates();
+        self.ips.prune(now);
+        #[cfg(debug_assertions)]
+        self.check_sometimes();
+    }
+
+    fn fill_empty_queues(&mut self, now: Timestamp) {
+        while self.bench.occupied() < self.options.queue_count {
+            let hosts = &self.hosts;
+            let Some(name) = self.leftover.next_host(|name| hosts.slot(name).is_some()) else {
+                return;
+            };
+            let slot = self.seat(&name);
+            self.settle(slot, now);
+        }
+    }
+
+    /// While a queue is empty, which no leftover could fill, more is asked for. The leftover queue
+    /// never gets larger than all queues together by this.
+    fn ask_for_candidates(&mut self) {
+        let (count, len) = (self.options.queue_count, self.options.queue_len);
+        let empty = count.saturating_sub(self.bench.occupied());
+        let full = self.leftover.len() >= count.saturating_mul(len);
+        if empty == 0 || full || self.draining || self.asking != Asking::Idle {
+            return;
+        }
+        let want = empty.saturating_mul(len).min(MAX_WANT);
+        self.asking = Asking::Asked { want };
+        self.tell(Notice::NeedCandidates {
+            want,
+            reject: self.laden.iter().copied().collect(),
+        });
+    }
+
+    /// Keeps the reject list: hosts whose queues are at least half full. A queue that has room again
+    /// ends the pause, because now the doc index may have an answer.
+    fn mark(&mut self, slot: u32) {
+        let half = self.options.queue_len.div_ceil(2);
+        let Some((slot, host)) = self.bench.pair(slot) else {
+            return;
+        };
+        let laden = slot.has_leftover || slot.holds(host) >= half;
+        let Some(hash) = slot.hash else {
+            return;
+        };
+        if laden == std::mem::replace(&mut slot.laden, laden) {
+            return;
+        }
+        if laden {
+            self.laden.insert(hash);
+        } else {
+            self.laden.remove(&hash);
+            if matches!(self.asking, Asking::Paused { .. }) {
+                self.asking = Asking::Idle;
+            }
+        }
+    }
+
+    /// A whole check costs as much as there are slots; small ones are checked after every message.
+    #[cfg(debug_assertions)]
+    fn check_sometimes(&mut self) {
+        self.messages += 1;
+        if self.bench.occupied() < 16 || self.messages.is_multiple_of(1024) {
+            self.check();
+        }
+    }
+
+    /// The counts agree with what they count.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
+        let mut per_ip = std::collections::HashMap::<IpAddr, u32>::new();
+        let (mut orders, mut queued, mut occupied) = (0, 0, 0);
+        for (slot, host) in self.bench.iter() {
+            orders += slot.active();
+            debug_assert_eq!(slot.state() == SlotState::Free, host.is_none());
+            if let Some(host) = host {
+                occupied += 1;
+                queued += slot.holds(host);
+                debug_assert_eq!(host.clock.active as usize, slot.active(), "{}", host.name);
+            }
+            for out in slot.outs() {
+                *per_ip.entry(out.ip).or_default() += 1;
+            }
+        }
+        debug_assert_eq!(orders, self.orders, "orders");
+        debug_assert_eq!(queued, self.queued, "queued");
+        debug_assert_eq!(occupied, self.bench.occupied(), "occupied slots");
+        debug_assert!(orders <= self.options.in_flight, "too many orders");
+        for (ip, state) in self.ips.iter() {
+            let counted = per_ip.remove(ip).unwrap_or_default();
+            debug_assert_eq!(state.clock.active, counted, "{ip}");
+        }
+        debug_assert!(per_ip.is_empty(), "orders at forgotten addresses");
+    }
+}

@@ -1,0 +1,271 @@
+//! robots.txt in the heart: when one is asked for, who waits for it, and what its answers mean.
+//!
+//! One file governs one origin. It is asked for like any URL of the host, before the first page of the
+//! origin, and the origin's URLs are parked meanwhile. RFC 9309 section 2.3 decides the rest: a file
+//! that moved is followed, one that is not there allows everything, and one that cannot be reached
+//! denies everything.
+
+use std::time::Duration;
+
+use orbweaver_model::{
+    Candidate, CrawlUrl, Outcome, OutcomeClass, RobotsRecord, Scheme, Timestamp,
+};
+
+use super::{Heart, Wake};
+use crate::host::{self, Host, Origin, RobotsState};
+use crate::message::{Notice, RobotsAnswer};
+use crate::robots::Robots;
+use crate::slot::RobotsJob;
+
+/// RFC 9309 section 2.4: a cached copy is not used for more than a day.
+const MAX_LIFE: Duration = Duration::from_secs(86_400);
+/// A server that wants its file asked for more often is not followed: a short crawl asks once.
+const MIN_LIFE: Duration = Duration::from_secs(3600);
+/// How long URLs of an origin are refused after the last attempt, before it is given another chance.
+const UNREACHABLE_FOR: Duration = Duration::from_secs(600);
+
+/// Time from a failed attempt to the next: the first may have met a restart, a later one will hardly
+/// be helped by hurry.
+fn back_off(attempts: u8) -> Duration {
+    Duration::from_secs(if attempts <= 1 { 2 } else { 10 })
+}
+
+/// What is to be done with a URL.
+pub(super) enum Judgement {
+    /// It may be asked for.
+    Allowed(Candidate),
+    /// It may not.
+    Denied(Candidate, Outcome),
+    /// It waits with its origin for the robots.txt, which is to be asked for when a job is given.
+    Parked(Option<RobotsJob>),
+}
+
+/// Asks the origin of a URL what is to be done with it.
+pub(super) fn judge(host: &mut Host, candidate: Candidate, now: Timestamp) -> Judgement {
+    let name = host.name.clone();
+    let origin = host.origin(host::door(&candidate.url));
+    let attempts = match &origin.robots {
+        RobotsState::Known { robots, expires } if *expires > now => {
+            let verdict = robots.verdict(candidate.url.target());
+            return match verdict.rule {
+                Some(rule) if !verdict.allowed => {
+                    let reason = format!("robots.txt: {rule}");
+                    let outcome = Outcome::because(OutcomeClass::DeniedRobots, reason);
+                    Judgement::Denied(candidate, outcome)
+                }
+                _ => Judgement::Allowed(candidate),
+            };
+        }
+        RobotsState::Unreachable { outcome, until } if *until > now => {
+            let outcome = outcome.clone();
+            return Judgement::Denied(candidate, outcome);
+        }
+        RobotsState::Asked => None,
+        RobotsState::Resting { until, .. } if *until > now => None,
+        RobotsState::Resting { attempts, .. } => Some(*attempts),
+        RobotsState::Unknown | RobotsState::Known { .. } | RobotsState::Unreachable { .. } => {
+            Some(0)
+        }
+    };
+    let url = candidate.url.robots_txt();
+    origin.parked.push_back(candidate);
+    Judgement::Parked(attempts.map(|attempts| {
+        origin.robots = RobotsState::Asked;
+        RobotsJob {
+            host: name,
+            door: origin.door,
+            url,
+            hops: 0,
+            attempts,
+        }
+    }))
+}
+
+impl Origin {
+    /// Nothing is asked any more, so the next URL asks again.
+    pub(crate) fn forget(&mut self) {
+        if matches!(self.robots, RobotsState::Asked) {
+            self.robots = RobotsState::Unknown;
+        }
+    }
+}
+
+impl Heart {
+    /// What came of asking for a robots.txt.
+    pub(super) fn robots_answered(&mut self, job: RobotsJob, answer: RobotsAnswer, now: Timestamp) {
+        let limits = &self.options.limits;
+        match answer {
+            RobotsAnswer::Fetched {
+                status,
+                body,
+                expires,
+            } => self.learn(&job, status, body, expires, now),
+            RobotsAnswer::Unavailable { status } => {
+                self.learn(&job, status, Vec::new(), None, now);
+            }
+            RobotsAnswer::Moved {
+                location: Some(url),
+                ..
+            } if job.hops < limits.robots_max_redirects => self.follow(job, url, now),
+            // RFC 9309 section 2.3.1.2: after five hops the file may be taken as unavailable.
+            RobotsAnswer::Moved { status, .. } => {
+                self.learn(&job, status, Vec::new(), None, now);
+            }
+            RobotsAnswer::Unreachable { outcome } => self.miss(&job, outcome, now),
+        }
+    }
+
+    /// The file moved: its new place is asked, on that host's time.
+    fn follow(&mut self, job: RobotsJob, url: CrawlUrl, now: Timestamp) {
+        if self.draining {
+            self.with_host(&job.host, now, |host| host.origin(job.door).forget());
+            return;
+        }
+        let slot = match self.hosts.slot(url.host()) {
+            Some(slot) => slot,
+            None => {
+                let name = self.hosts.shared_name(url.host());
+                self.seat(&name)
+            }
+        };
+        if let Some(found) = self.bench.get_mut(slot) {
+            found.jobs.push_back(RobotsJob {
+                url,
+                hops: job.hops + 1,
+                ..job
+            });
+        }
+        self.settle(slot, now);
+    }
+
+    /// The rules are known: they are kept, and the URLs that waited go back to the queue.
+    fn learn(
+        &mut self,
+        job: &RobotsJob,
+        status: u16,
+        mut body: Vec<u8>,
+        expires: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let limits = &self.options.limits;
+        let mut robots = Robots::parse(&body, &self.options.agent, limits);
+        let urls = robots.take_sitemaps();
+        let origin = origin_name(job);
+        if robots == Robots::default() {
+            body.clear();
+        }
+        body.truncate(limits.robots_max_bytes);
+        let expires = expires
+            .unwrap_or_else(|| now.after(MAX_LIFE))
+            .clamp(now.after(MIN_LIFE), now.after(MAX_LIFE));
+        if !urls.is_empty() {
+            let origin = origin.clone();
+            self.tell(Notice::Sitemaps { origin, urls });
+        }
+        self.tell(Notice::StoreRobots {
+            origin,
+            record: RobotsRecord {
+                fetched: now,
+                expires,
+                status,
+                body,
+            },
+        });
+        let least = self.host_delay;
+        self.with_host(&job.host, now, |host| {
+            host.origin(job.door).robots = RobotsState::Known { robots, expires };
+            host.fit_delay(least);
+        });
+        self.unpark(job, now);
+    }
+
+    /// An attempt failed: there will be another, or the URLs that waited are refused.
+    fn miss(&mut self, job: &RobotsJob, outcome: Outcome, now: Timestamp) {
+        let attempts = job.attempts.saturating_add(1);
+        if attempts < self.options.robots_attempts {
+            let until = now.after(back_off(attempts));
+            self.with_host(&job.host, now, |host| {
+                host.origin(job.door).robots = RobotsState::Resting { until, attempts };
+            });
+            self.alarm(until, Wake::Robots(job.host.clone()));
+        } else {
+            let until = now.after(UNREACHABLE_FOR);
+            self.with_host(&job.host, now, |host| {
+                host.origin(job.door).robots = RobotsState::Unreachable { outcome, until };
+            });
+            self.unpark(job, now);
+        }
+    }
+
+    /// Sends the URLs of an origin back to the front of the queue, in their order; the next look at
+    /// each will judge it by what is known now.
+    fn unpark(&mut self, job: &RobotsJob, now: Timestamp) {
+        let Some(slot) = self.hosts.slot(&job.host) else {
+            return;
+        };
+        if let Some((found, host)) = self.bench.pair(slot) {
+            let parked = std::mem::take(&mut host.origin(job.door).parked);
+            for candidate in parked.into_iter().rev() {
+                found.queue.push_front(candidate);
+            }
+        }
+        self.settle(slot, now);
+    }
+
+    /// The time has come to ask again for the robots.txt files of a host that failed.
+    pub(super) fn retry_robots(&mut self, name: &std::sync::Arc<str>, now: Timestamp) {
+        let Some(slot) = self.hosts.slot(name) else {
+            return;
+        };
+        if let Some((found, host)) = self.bench.pair(slot) {
+            for origin in host.origins() {
+                let (RobotsState::Resting { until, attempts }, Some(first)) =
+                    (&origin.robots, origin.parked.front())
+                else {
+                    continue;
+                };
+                if *until > now {
+                    continue;
+                }
+                found.jobs.push_back(RobotsJob {
+                    host: name.clone(),
+                    door: origin.door,
+                    url: first.url.robots_txt(),
+                    hops: 0,
+                    attempts: *attempts,
+                });
+                origin.robots = RobotsState::Asked;
+            }
+        }
+        self.settle(slot, now);
+    }
+
+    /// Takes in a robots.txt from an earlier run, unless this one knows better.
+    pub(super) fn remember_robots(
+        &mut self,
+        url: &CrawlUrl,
+        record: &RobotsRecord,
+        now: Timestamp,
+    ) {
+        let mut robots = Robots::parse(&record.body, &self.options.agent, &self.options.limits);
+        robots.take_sitemaps();
+        let (least, expires) = (self.host_delay, record.expires.min(now.after(MAX_LIFE)));
+        self.with_host(url.host(), now, |host| {
+            let origin = host.origin(host::door(url));
+            if matches!(origin.robots, RobotsState::Unknown) {
+                origin.robots = RobotsState::Known { robots, expires };
+                host.fit_delay(least);
+            }
+        });
+    }
+}
+
+/// Scheme and authority as `CrawlUrl::origin` writes them.
+fn origin_name(job: &RobotsJob) -> String {
+    let (scheme, port): (Scheme, u16) = job.door;
+    if port == scheme.default_port() {
+        format!("{}://{}", scheme.as_str(), job.host)
+    } else {
+        format!("{}://{}:{port}", scheme.as_str(), job.host)
+    }
+}

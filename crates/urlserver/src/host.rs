@@ -1,0 +1,204 @@
+//! What is known of a host, whether it has a queue now or not: clock, addresses, robots.txt.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orbweaver_model::{Candidate, CrawlUrl, Outcome, Scheme, Timestamp};
+
+use crate::message::Resolved;
+use crate::politeness::Clock;
+use crate::robots::Robots;
+
+/// Addresses are used for at least this long, whatever their TTL says: browsers pin them for a minute
+/// too, and a TTL of zero would mean one question to the resolver for every page.
+const MIN_ADDRESS_LIFE: Duration = Duration::from_secs(60);
+/// And for at most this long.
+const MAX_ADDRESS_LIFE: Duration = Duration::from_secs(86_400);
+/// Addresses that are kept of one host; the others would hardly ever be tried.
+const MAX_ADDRESSES: usize = 8;
+/// Origins of one host that are remembered without being waited for.
+const MAX_ORIGINS: usize = 64;
+
+/// A host's memory. It outlives the slot, so that a host that comes back keeps its gap.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Its name.
+    pub(crate) name: Arc<str>,
+    /// Windows and gaps.
+    pub(crate) clock: Clock,
+    /// Where it is.
+    addresses: Vec<IpAddr>,
+    /// Which of the addresses is in use.
+    address: usize,
+    /// Until when they hold.
+    addresses_expire: Timestamp,
+    /// Time between two requests: the option's, raised by the longest Crawl-delay of its origins.
+    pub(crate) delay: Duration,
+    /// Its origins: hardly ever more than http and https.
+    origins: Vec<Origin>,
+}
+
+/// Scheme and port: what makes an origin, given the host.
+pub(crate) type Door = (Scheme, u16);
+
+/// The door that a URL goes through.
+pub(crate) fn door(url: &CrawlUrl) -> Door {
+    (url.scheme(), url.port())
+}
+
+/// One origin of a host, and the URLs that wait for its robots.txt.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) door: Door,
+    pub(crate) robots: RobotsState,
+    /// URLs beside the queue, so that the other origins of the host go on. They count as queued.
+    pub(crate) parked: VecDeque<Candidate>,
+}
+
+/// Where an origin stands with its robots.txt.
+#[derive(Debug)]
+pub(crate) enum RobotsState {
+    /// It was never asked for, or what it said is too old.
+    Unknown,
+    /// A robots.txt order waits for its turn or is out, here or on the host that it moved to.
+    Asked,
+    /// An attempt failed, and the next one comes later.
+    Resting {
+        /// When.
+        until: Timestamp,
+        /// Attempts made.
+        attempts: u8,
+    },
+    /// The rules are known.
+    Known {
+        /// The rules.
+        robots: Robots,
+        /// How long they hold.
+        expires: Timestamp,
+    },
+    /// Every attempt failed: RFC 9309 section 2.3.1.4 has everything denied.
+    Unreachable {
+        /// What its URLs get.
+        outcome: Outcome,
+        /// When it may be asked for again.
+        until: Timestamp,
+    },
+}
+
+impl Origin {
+    fn is_forgettable(&self) -> bool {
+        self.parked.is_empty()
+            && !matches!(
+                self.robots,
+                RobotsState::Asked | RobotsState::Resting { .. }
+            )
+    }
+}
+
+impl Host {
+    pub(crate) fn new(name: Arc<str>, delay: Duration, asked: Option<Timestamp>) -> Self {
+        Self {
+            name,
+            clock: Clock::starting(asked),
+            addresses: Vec::new(),
+            address: 0,
+            addresses_expire: Timestamp::default(),
+            delay,
+            origins: Vec::new(),
+        }
+    }
+
+    /// The address to ask, unless none is known or the known ones are too old.
+    pub(crate) fn ip(&self, now: Timestamp) -> Option<IpAddr> {
+        if self.addresses_expire <= now {
+            return None;
+        }
+        self.addresses.get(self.address).copied()
+    }
+
+    /// Takes in what the resolver found.
+    pub(crate) fn settle_at(&mut self, resolved: Resolved, now: Timestamp) {
+        self.addresses = resolved.addresses;
+        self.addresses.truncate(MAX_ADDRESSES);
+        self.addresses.shrink_to_fit();
+        self.address = 0;
+        let life = resolved.ttl.clamp(MIN_ADDRESS_LIFE, MAX_ADDRESS_LIFE);
+        self.addresses_expire = now.after(life);
+    }
+
+    /// The address did not answer: the next one's turn.
+    pub(crate) fn try_next_address(&mut self, failed: IpAddr) {
+        if self.addresses.get(self.address) == Some(&failed) {
+            self.address = (self.address + 1) % self.addresses.len().max(1);
+        }
+    }
+
+    /// The origin behind a door.
+    pub(crate) fn origin(&mut self, door: Door) -> &mut Origin {
+        let at = match self.origins.iter().position(|origin| origin.door == door) {
+            Some(at) => at,
+            None => {
+                self.make_room();
+                self.origins.push(Origin {
+                    door,
+                    robots: RobotsState::Unknown,
+                    parked: VecDeque::new(),
+                });
+                self.origins.len() - 1
+            }
+        };
+        #[allow(
+            clippy::indexing_slicing,
+            reason = "the position was found or made above"
+        )]
+        &mut self.origins[at]
+    }
+
+    fn make_room(&mut self) {
+        if self.origins.len() >= MAX_ORIGINS
+            && let Some(oldest) = self.origins.iter().position(Origin::is_forgettable)
+        {
+            self.origins.remove(oldest);
+        }
+    }
+
+    /// All origins.
+    pub(crate) fn origins(&mut self) -> impl Iterator<Item = &mut Origin> {
+        self.origins.iter_mut()
+    }
+
+    /// URLs that wait for a robots.txt.
+    pub(crate) fn parked(&self) -> usize {
+        self.origins.iter().map(|origin| origin.parked.len()).sum()
+    }
+
+    /// Fits the delay to the Crawl-delays that are known. They raise it, they never lower it.
+    pub(crate) fn fit_delay(&mut self, least: Duration) {
+        let asked = self
+            .origins
+            .iter()
+            .filter_map(|origin| match &origin.robots {
+                RobotsState::Known { robots, .. } => robots.crawl_delay(),
+                _ => None,
+            });
+        self.delay = asked.fold(least, Duration::max);
+    }
+
+    /// Roughly the bytes that this memory takes.
+    pub(crate) fn weight(&self) -> usize {
+        let origins: usize = self
+            .origins
+            .iter()
+            .map(|origin| {
+                size_of::<Origin>()
+                    + match &origin.robots {
+                        RobotsState::Known { robots, .. } => robots.heap_bytes(),
+                        _ => 0,
+                    }
+            })
+            .sum();
+        size_of::<Self>() + 3 * self.name.len() + size_of_val(self.addresses.as_slice()) + origins
+    }
+}

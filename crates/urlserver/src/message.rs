@@ -1,0 +1,248 @@
+//! What goes into the heart and what comes out of it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orbweaver_model::{
+    Candidate, CrawlUrl, FetchResult, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp,
+};
+
+/// The addresses of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// In the order in which they should be tried; never empty.
+    pub addresses: Vec<IpAddr>,
+    /// How long they may be used.
+    pub ttl: Duration,
+}
+
+/// How an order ended, as far as the URL server needs to know.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// When the request was written; none when it never was.
+    pub sent: Option<Timestamp>,
+    /// When the first byte of the answer came.
+    pub first_byte: Option<Timestamp>,
+    /// When the fetch was over.
+    pub ended: Timestamp,
+    /// No connection could be made, so that another address of the host should be tried.
+    pub connect_failed: bool,
+    /// For a robots.txt order, what came of it; without it the file counts as unreachable.
+    pub robots: Option<RobotsAnswer>,
+}
+
+impl Done {
+    /// What the URL server needs to know of a page's result.
+    pub fn page(result: &FetchResult) -> Self {
+        Self {
+            sent: result.sent,
+            first_byte: result.first_byte,
+            ended: result.ended,
+            connect_failed: result.outcome.class == OutcomeClass::FailedConnect,
+            robots: None,
+        }
+    }
+
+    /// The same for a robots.txt. `moved_to` is the canonical form of the Location that the answer
+    /// points to, when it points anywhere; `expires` is what its caching headers say.
+    pub fn robots(
+        result: &FetchResult,
+        moved_to: Option<CrawlUrl>,
+        expires: Option<Timestamp>,
+    ) -> Self {
+        Self {
+            robots: Some(RobotsAnswer::of(result, moved_to, expires)),
+            ..Self::page(result)
+        }
+    }
+}
+
+/// What came of asking for a robots.txt: the cases of RFC 9309 section 2.3.1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RobotsAnswer {
+    /// A file, whole or cut.
+    Fetched {
+        /// HTTP status.
+        status: u16,
+        /// The decoded body.
+        body: Vec<u8>,
+        /// When the server wants it to be asked for again.
+        expires: Option<Timestamp>,
+    },
+    /// There is none (4xx): everything is allowed.
+    Unavailable {
+        /// HTTP status.
+        status: u16,
+    },
+    /// It is elsewhere.
+    Moved {
+        /// HTTP status.
+        status: u16,
+        /// Where; none when the Location leads nowhere a crawler can go.
+        location: Option<CrawlUrl>,
+    },
+    /// It could not be had (5xx, 429, network): everything is denied for now.
+    Unreachable {
+        /// What the URLs that wait for it get when no attempt is left.
+        outcome: Outcome,
+    },
+}
+
+impl RobotsAnswer {
+    /// Sorts a fetch into the cases.
+    pub fn of(
+        result: &FetchResult,
+        moved_to: Option<CrawlUrl>,
+        expires: Option<Timestamp>,
+    ) -> Self {
+        let Some(exchange) = &result.exchange else {
+            return Self::unreachable(&result.outcome);
+        };
+        let status = exchange.status;
+        match status {
+            // Without its whole content a body that could not be decoded says nothing.
+            200..=299 if result.outcome.class == OutcomeClass::FailedDecode => {
+                Self::unreachable(&result.outcome)
+            }
+            200..=299 => Self::Fetched {
+                status,
+                body: exchange.body.to_vec(),
+                expires,
+            },
+            300..=399 => Self::Moved {
+                status,
+                location: moved_to,
+            },
+            // 429 is no statement about the file but a request to come back later.
+            400..=499 if status != 429 => Self::Unavailable { status },
+            _ => Self::Unreachable {
+                outcome: Outcome::because(
+                    OutcomeClass::DeniedRobots,
+                    format!("robots.txt: status {status}"),
+                ),
+            },
+        }
+    }
+
+    /// A failure without an answer. When the host itself cannot be reached, its URLs fail as they
+    /// would have failed without a robots.txt; any other failure is a denial.
+    pub fn unreachable(failure: &Outcome) -> Self {
+        use OutcomeClass::{
+            DeniedPolicy, DeniedRobots, FailedConnect, FailedDns, FailedProtocol, FailedTimeout,
+            FailedTls,
+        };
+        let class = match failure.class {
+            class @ (FailedConnect | FailedTimeout | FailedDns | FailedTls | FailedProtocol
+            | DeniedPolicy) => class,
+            _ => DeniedRobots,
+        };
+        let why = if failure.reason.is_empty() {
+            failure.class.as_str()
+        } else {
+            &failure.reason
+        };
+        Self::Unreachable {
+            outcome: Outcome::because(class, format!("robots.txt: {why}")),
+        }
+    }
+}
+
+/// What the heart wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Give this order to the spider.
+    Send(Order),
+    /// Find the addresses of this host and answer with `resolved`. A host that is an address itself is
+    /// asked for too, because whoever resolves also knows which addresses are forbidden.
+    Resolve {
+        /// The host as it stands in URLs; an IPv6 address has its brackets.
+        host: Arc<str>,
+    },
+    /// Pass this on to the doc index.
+    Tell(Notice),
+}
+
+/// What the doc index must hear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// This URL will not be asked for.
+    Refuse {
+        /// The URL.
+        candidate: Candidate,
+        /// Class and reason.
+        outcome: Outcome,
+    },
+    /// These URLs go back to the doc index unasked.
+    Return {
+        /// The URLs.
+        candidates: Vec<Candidate>,
+        /// Their host asked for patience until then; none when the URL server is being drained.
+        until: Option<Timestamp>,
+    },
+    /// A queue is empty and nothing left over can fill it. Answer with `candidates`, with an empty list
+    /// when there are none; until then nothing more is asked for.
+    NeedCandidates {
+        /// How many would be welcome.
+        want: usize,
+        /// Hashes of the hosts whose queues have enough.
+        reject: Vec<u64>,
+    },
+    /// A robots.txt names these sitemaps, as written.
+    Sitemaps {
+        /// Scheme and authority of the robots.txt.
+        origin: String,
+        /// The values of its Sitemap lines.
+        urls: Vec<Box<str>>,
+    },
+    /// Keep this answer, so that a later run need not ask again.
+    StoreRobots {
+        /// Scheme and authority.
+        origin: String,
+        /// The answer.
+        record: RobotsRecord,
+    },
+}
+
+/// What keeps the URL server from handing out more right now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bottleneck {
+    /// Hosts are there, and each waits for its time, its window, its address's turn or its robots.txt.
+    Politeness,
+    /// As many orders are out as are allowed at once.
+    Sockets,
+    /// Hosts wait for their addresses.
+    Resolver,
+    /// Nothing is queued: the doc index has nothing to give, or not yet.
+    #[default]
+    Candidates,
+}
+
+/// A count of everything, for the progress line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Hosts with a queue.
+    pub hosts: usize,
+    /// Of these, waiting for their next time.
+    pub waiting_for_time: usize,
+    /// Of these, waiting for the turn of their address.
+    pub waiting_for_ip: usize,
+    /// Of these, waiting for nothing but a robots.txt.
+    pub waiting_for_robots: usize,
+    /// Of these, waiting for their addresses.
+    pub resolving: usize,
+    /// Of these, waiting for an answer before the next request may go out.
+    pub busy: usize,
+    /// Of these, ready to be asked when an order may go out.
+    pub ready: usize,
+    /// Orders with the spider.
+    pub orders: usize,
+    /// URLs in queues.
+    pub queued: usize,
+    /// URLs left over.
+    pub leftover: usize,
+    /// When the heart next has something to do by itself.
+    pub next_wake: Option<Timestamp>,
+    /// What keeps more from going out.
+    pub bottleneck: Bottleneck,
+}

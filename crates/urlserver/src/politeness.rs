@@ -1,0 +1,205 @@
+//! Windows and gaps: when a host, or an address, may be asked again.
+//!
+//! The promise is about what the *server* counts. It sees a request later than we write it, by an
+//! unknown time; only its answer proves that it has seen it. So the gap starts at the first byte of the
+//! answer, or, when the answer is slow, at the written request plus a twentieth of the delay, which is
+//! the jitter between our write and the server's read that we reckon with.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use orbweaver_model::Timestamp;
+
+/// What every timestamp has lost by being cut to whole milliseconds.
+const ROUNDING: Duration = Duration::from_millis(1);
+
+/// The clock of one host or one address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock {
+    /// Orders that are out.
+    pub(crate) active: u32,
+    /// Orders that are out and whose request is not known to be written.
+    unsent: u32,
+    /// Number of the order given out last; only that one moves `base`, for every earlier one was
+    /// over a whole delay before.
+    turn: u32,
+    /// When the server has seen the last request, at the latest.
+    base: Option<Timestamp>,
+    /// Not before: Retry-After.
+    hold: Timestamp,
+}
+
+impl Clock {
+    /// A clock that counts as asked at `asked`, or as never asked.
+    pub(crate) fn starting(asked: Option<Timestamp>) -> Self {
+        Self {
+            base: asked,
+            ..Self::default()
+        }
+    }
+
+    /// The first moment at which the gap is kept.
+    pub(crate) fn next_at(&self, delay: Duration) -> Timestamp {
+        match self.base {
+            Some(base) if !delay.is_zero() => {
+                self.hold.max(base.after(delay.saturating_add(ROUNDING)))
+            }
+            _ => self.hold,
+        }
+    }
+
+    /// Whether an answer or a sign of life must come before the next order.
+    pub(crate) fn is_blocked(&self, window: u16, delay: Duration) -> bool {
+        self.active >= u32::from(window) || (!delay.is_zero() && self.unsent > 0)
+    }
+
+    /// Whether an order may go out now.
+    pub(crate) fn is_open(&self, now: Timestamp, window: u16, delay: Duration) -> bool {
+        !self.is_blocked(window, delay) && self.next_at(delay) <= now
+    }
+
+    /// Nobody before `until`.
+    pub(crate) fn hold(&mut self, until: Timestamp) {
+        self.hold = self.hold.max(until);
+    }
+
+    /// Until when the host wants to be left alone.
+    pub(crate) fn held_until(&self) -> Timestamp {
+        self.hold
+    }
+
+    /// An order goes out; the number says which one when its news comes.
+    pub(crate) fn give(&mut self) -> u32 {
+        self.active += 1;
+        self.unsent += 1;
+        self.turn = self.turn.wrapping_add(1);
+        self.turn
+    }
+
+    /// The request of an order was written; `first` unless that was known.
+    pub(crate) fn sent(&mut self, turn: u32, at: Timestamp, delay: Duration, first: bool) {
+        if first {
+            self.unsent = self.unsent.saturating_sub(1);
+        }
+        if turn == self.turn {
+            self.base = self.base.max(Some(at.after(delay / 20)));
+        }
+    }
+
+    /// An order is over. `seen` is when the server had seen its request, at the latest.
+    pub(crate) fn done(&mut self, turn: u32, seen: Timestamp, announced: bool) {
+        self.active = self.active.saturating_sub(1);
+        if !announced {
+            self.unsent = self.unsent.saturating_sub(1);
+        }
+        if turn == self.turn {
+            self.base = Some(seen);
+        }
+    }
+
+    /// Whether forgetting this clock changes nothing.
+    pub(crate) fn is_spent(&self, now: Timestamp, delay: Duration) -> bool {
+        self.active == 0 && self.next_at(delay) <= now
+    }
+}
+
+/// When the server had seen a request, at the latest.
+pub(crate) fn seen(
+    sent: Option<Timestamp>,
+    first_byte: Option<Timestamp>,
+    ended: Timestamp,
+    delay: Duration,
+) -> Timestamp {
+    match (sent.map(|at| at.after(delay / 20)), first_byte) {
+        (Some(reckoned), Some(proof)) => reckoned.min(proof),
+        (Some(reckoned), None) => reckoned,
+        (None, Some(proof)) => proof,
+        // Nothing was written, but a connection may have been opened: Req_Host_Per_Sec counts those.
+        (None, None) => ended,
+    }
+}
+
+/// A slot in a line, with the stamp by which an entry that has become stale is known.
+pub(crate) type Ticket = (u32, u64);
+
+/// What is known of one address.
+#[derive(Debug, Default)]
+pub(crate) struct Ip {
+    /// Its clock.
+    pub(crate) clock: Clock,
+    /// Hosts that could go but for this address, first come first served. Filled and emptied by the
+    /// dispatcher; at most one live entry per slot.
+    pub(crate) line: VecDeque<Ticket>,
+    /// It stands in the line of those that are ready.
+    pub(crate) is_ready: bool,
+    /// When it will be looked at again.
+    pub(crate) wake: Option<Timestamp>,
+}
+
+/// Every address that is being asked or was asked less than one delay ago.
+#[derive(Debug)]
+pub(crate) struct IpTable {
+    ips: HashMap<IpAddr, Ip>,
+    /// Addresses without orders or waiting hosts, in the order in which they came to rest; emptied as
+    /// their delay passes, so that the table is as large as what one delay can touch.
+    resting: VecDeque<(Timestamp, IpAddr)>,
+    delay: Duration,
+    /// When a process before us may have asked any of them.
+    asked: Option<Timestamp>,
+}
+
+impl IpTable {
+    pub(crate) fn new(delay: Duration, asked: Option<Timestamp>) -> Self {
+        Self {
+            ips: HashMap::new(),
+            resting: VecDeque::new(),
+            delay,
+            asked,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, ip: IpAddr) -> Option<&mut Ip> {
+        self.ips.get_mut(&ip)
+    }
+
+    pub(crate) fn entry(&mut self, ip: IpAddr) -> &mut Ip {
+        let asked = self.asked;
+        self.ips.entry(ip).or_insert_with(|| Ip {
+            clock: Clock::starting(asked),
+            ..Ip::default()
+        })
+    }
+
+    #[cfg(debug_assertions)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&IpAddr, &Ip)> {
+        self.ips.iter()
+    }
+
+    /// Notes that nobody asks or awaits this address now.
+    pub(crate) fn rest(&mut self, ip: IpAddr) {
+        if let Some(state) = self.ips.get(&ip)
+            && state.clock.active == 0
+            && state.line.is_empty()
+        {
+            self.resting
+                .push_back((state.clock.next_at(self.delay), ip));
+        }
+    }
+
+    /// Forgets the addresses whose clocks mean nothing any more.
+    pub(crate) fn prune(&mut self, now: Timestamp) {
+        while let Some((at, ip)) = self.resting.front().copied()
+            && at <= now
+        {
+            self.resting.pop_front();
+            if self
+                .ips
+                .get(&ip)
+                .is_some_and(|state| state.line.is_empty() && state.clock.is_spent(now, self.delay))
+            {
+                self.ips.remove(&ip);
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The per-host queues: `queue_count` slots, each holding one host at a time, and the active window of
+//! each slot, whose places the TransIds name.
+//!
+//! A slot knows what it holds and in which state it is. When it moves from one state to another is the
+//! dispatcher's decision.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use orbweaver_model::{Candidate, CrawlUrl, Timestamp, TransId};
+
+use crate::host::{Door, Host};
+
+/// Where a slot stands. Each move goes through `Bench::enter`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotState {
+    /// No host; any host may come.
+    Free,
+    /// The next request waits for the host's addresses.
+    Resolving,
+    /// The next request waits for its time: the gap, or a Retry-After.
+    Waiting {
+        /// When.
+        until: Timestamp,
+    },
+    /// The window is full, or the last request is not known to be written yet.
+    Busy,
+    /// The next request could go out; the slot stands in the line of those.
+    Ready,
+    /// The next request could go out but for its address; the slot stands in that address's line.
+    AtIp {
+        /// The address.
+        ip: IpAddr,
+    },
+    /// Every URL left waits for a robots.txt that is being asked for, or will be.
+    AwaitingRobots,
+    /// Nothing is left but the orders that are out.
+    Emptied,
+}
+
+impl SlotState {
+    /// Number of states.
+    const COUNT: usize = 8;
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Free => 0,
+            Self::Resolving => 1,
+            Self::Waiting { .. } => 2,
+            Self::Busy => 3,
+            Self::Ready => 4,
+            Self::AtIp { .. } => 5,
+            Self::AwaitingRobots => 6,
+            Self::Emptied => 7,
+        }
+    }
+}
+
+/// A robots.txt to be asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct RobotsJob {
+    /// The host whose robots.txt it is; the request may go to another one.
+    pub(crate) host: Arc<str>,
+    /// The origin of that host.
+    pub(crate) door: Door,
+    /// What to ask for.
+    pub(crate) url: CrawlUrl,
+    /// Redirects followed so far.
+    pub(crate) hops: usize,
+    /// Attempts that failed before this one.
+    pub(crate) attempts: u8,
+}
+
+/// What a slot does next.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A URL that its robots.txt allows.
+    Page(Candidate),
+    /// A robots.txt.
+    Robots(RobotsJob),
+}
+
+/// An order that is out.
+#[derive(Debug)]
+pub(crate) struct Out {
+    pub(crate) ip: IpAddr,
+    /// Numbers of this order at the clocks of host and address.
+    pub(crate) host_turn: u32,
+    pub(crate) ip_turn: u32,
+    /// The request is known to be written.
+    pub(crate) announced: bool,
+    /// For a robots.txt, what it is for.
+    pub(crate) job: Option<RobotsJob>,
+}
+
+/// A place of an active window.
+#[derive(Debug, Default)]
+struct Place {
+    /// How often it was used; a late answer names an older number.
+    generation: u32,
+    out: Option<Out>,
+}
+
+/// One per-host queue.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// Hash of the host, for the reject list; none while only a robots.txt of another host is asked
+    /// for here.
+    pub(crate) hash: Option<u64>,
+    /// URLs in the order in which they will be asked for, at most `queue_len` together with the
+    /// parked ones. Filled by candidates and from the leftover queue, emptied by the dispatcher.
+    pub(crate) queue: VecDeque<Candidate>,
+    /// robots.txt files to ask this host for; they go first. At most one per origin that waits.
+    pub(crate) jobs: VecDeque<RobotsJob>,
+    /// What goes out next, taken from the two above and found to be allowed.
+    pub(crate) next: Option<Work>,
+    /// A question to the resolver is open.
+    pub(crate) asked_resolver: bool,
+    /// URLs of this host are in the leftover queue.
+    pub(crate) has_leftover: bool,
+    /// The slot is on the reject list.
+    pub(crate) laden: bool,
+    state: SlotState,
+    stamp: u64,
+    places: Vec<Place>,
+    vacant: Vec<u16>,
+}
+
+impl Slot {
+    fn new(window: u16) -> Self {
+        Self {
+            hash: None,
+            queue: VecDeque::new(),
+            jobs: VecDeque::new(),
+            next: None,
+            asked_resolver: false,
+            has_leftover: false,
+            laden: false,
+            state: SlotState::Free,
+            stamp: 0,
+            places: (0..window).map(|_| Place::default()).collect(),
+            vacant: (0..window).rev().collect(),
+        }
+    }
+
+    /// The state.
+    pub(crate) fn state(&self) -> SlotState {
+        self.state
+    }
+
+    /// The number that any move changes.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// Orders that are out.
+    pub(crate) fn active(&self) -> usize {
+        self.places.len() - self.vacant.len()
+    }
+
+    /// URLs that the slot holds, those parked with its host's origins included.
+    pub(crate) fn holds(&self, host: &Host) -> usize {
+        let next = matches!(self.next, Some(Work::Page(_)));
+        self.queue.len() + usize::from(next) + host.parked()
+    }
+
+    /// Every order that is out.
+    #[cfg(debug_assertions)]
+    pub(crate) fn outs(&self) -> impl Iterator<Item = &Out> {
+        self.places.iter().filter_map(|place| place.out.as_ref())
+    }
+
+    /// Takes a place of the window for an order.
+    pub(crate) fn occupy(&mut self, slot: u32, out: Out) -> Option<TransId> {
+        let active = self.vacant.pop()?;
+        let place = self.places.get_mut(usize::from(active))?;
+        place.generation = place.generation.wrapping_add(1);
+        place.out = Some(out);
+        Some(TransId {
+            generation: place.generation,
+            slot,
+            active,
+        })
+    }
+
+    /// The order of that name, unless it is over.
+    pub(crate) fn out(&mut self, trans: TransId) -> Option<&mut Out> {
+        let place = self.places.get_mut(usize::from(trans.active))?;
+        if place.generation == trans.generation {
+            place.out.as_mut()
+        } else {
+            None
+        }
+    }
+
+    /// Frees the place of an order.
+    pub(crate) fn vacate(&mut self, trans: TransId) -> Option<Out> {
+        self.out(trans)?;
+        let out = self.places.get_mut(usize::from(trans.active))?.out.take()?;
+        self.vacant.push(trans.active);
+        Some(out)
+    }
+}
+
+/// All slots. Their number grows to `queue_count`, and beyond it only for hosts that another host's
+/// robots.txt has moved to: those must not wait for a slot held by the very host that waits for them.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    slots: Vec<Slot>,
+    /// The host of each slot; none only when it is free.
+    hosts: Vec<Option<Box<Host>>>,
+    free: Vec<u32>,
+    counts: [usize; SlotState::COUNT],
+    window: u16,
+}
+
+impl Bench {
+    pub(crate) fn new(window: u16) -> Self {
+        Self {
+            slots: Vec::new(),
+            hosts: Vec::new(),
+            free: Vec::new(),
+            counts: [0; SlotState::COUNT],
+            window,
+        }
+    }
+
+    /// Slots that hold a host.
+    pub(crate) fn occupied(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Slots in a state like this one.
+    pub(crate) fn count(&self, state: SlotState) -> usize {
+        self.counts.get(state.index()).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<&Slot> {
+        self.slots.get(slot as usize)
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Slot> {
+        self.slots.get_mut(slot as usize)
+    }
+
+    /// A slot and the host in it.
+    pub(crate) fn pair(&mut self, slot: u32) -> Option<(&mut Slot, &mut Host)> {
+        let host = self.hosts.get_mut(slot as usize)?.as_deref_mut()?;
+        Some((self.slots.get_mut(slot as usize)?, host))
+    }
+
+    /// The numbers of all slots.
+    pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
+        0..self.slots.len() as u32
+    }
+
+    /// All slots and their hosts.
+    #[cfg(debug_assertions)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Slot, Option<&Host>)> {
+        let hosts = self.hosts.iter().map(|host| host.as_deref());
+        self.slots.iter().zip(hosts)
+    }
+
+    /// Puts a host into a free slot.
+    pub(crate) fn seat(&mut self, host: impl FnOnce(u32) -> Box<Host>) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::new(self.window));
+            self.hosts.push(None);
+            self.counts[0] += 1;
+            (self.slots.len() - 1) as u32
+        });
+        if let Some(seat) = self.hosts.get_mut(slot as usize) {
+            *seat = Some(host(slot));
+        }
+        self.enter(slot, SlotState::Emptied);
+        slot
+    }
+
+    /// Frees a slot; its host goes.
+    pub(crate) fn release(&mut self, slot: u32) -> Option<Box<Host>> {
+        let host = self.hosts.get_mut(slot as usize)?.take()?;
+        self.enter(slot, SlotState::Free);
+        self.free.push(slot);
+        Some(host)
+    }
+
+    /// Moves a slot to another state.
+    pub(crate) fn enter(&mut self, slot: u32, state: SlotState) {
+        let Some(found) = self.slots.get_mut(slot as usize) else {
+            return;
+        };
+        for (index, change) in [(found.state.index(), -1), (state.index(), 1)] {
+            if let Some(count) = self.counts.get_mut(index) {
+                *count = count.saturating_add_signed(change);
+            }
+        }
+        found.state = state;
+        found.stamp += 1;
+    }
+}
