@@ -269,3 +269,7 @@ const fn hex_digit(nibble: u8) -> u8 {
         b'A' + nibble - 10
     }
 }
+
+#[cfg(test)]
+#[path = "canonical_tests.rs"]
+mod tests;

@@ -262,3 +262,187 @@ impl Hasher for KeyHasher {
         self.0 = self.0.rotate_left(32) ^ n;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scope::ScopeOptions;
+
+    const SEED: KeySeed = KeySeed(7);
+
+    fn outlinks(requisites: bool, limits: &Limits) -> Outlinks {
+        let seeds = [CrawlUrl::from_canonical("http://example.org/").unwrap()];
+        let options = ScopeOptions {
+            requisites,
+            ..ScopeOptions::default()
+        };
+        let scope = Scope::new(options, &seeds).unwrap();
+        Outlinks::new(Canonicalizer::default(), scope, SEED, limits)
+    }
+
+    fn run(
+        outlinks: &Outlinks,
+        page_kind: LinkKind,
+        base: Option<&str>,
+        found: &[(&str, LinkKind)],
+        seen: impl Fn(UrlKey) -> bool,
+    ) -> PageLinks {
+        let url = CrawlUrl::from_canonical("http://example.org/dir/page").unwrap();
+        let page = PageRef {
+            url: &url,
+            key: url.key(SEED),
+            kind: page_kind,
+            depth: 4,
+            base,
+            encoding: None,
+        };
+        let found = found.iter().map(|(href, kind)| Found {
+            href,
+            kind: *kind,
+            nofollow: href.contains("nofollow"),
+        });
+        outlinks.links(&page, found, seen)
+    }
+
+    fn urls(out: &PageLinks) -> Vec<(&str, bool)> {
+        out.links
+            .iter()
+            .map(|new| (new.link.url.as_str(), new.refused.is_none()))
+            .collect()
+    }
+
+    #[test]
+    fn each_link_once_and_the_rest_counted() {
+        let known = CrawlUrl::from_canonical("http://example.org/known").unwrap();
+        let out = run(
+            &outlinks(false, &Limits::default()),
+            LinkKind::A,
+            None,
+            &[
+                ("a", LinkKind::A),
+                ("/dir/a#x", LinkKind::Area),
+                ("b?c", LinkKind::A),
+                ("/known", LinkKind::A),
+                ("http://other.example/", LinkKind::A),
+                ("mailto:x@y.z", LinkKind::A),
+                ("javascript:void(0)", LinkKind::A),
+                ("http://[bad", LinkKind::A),
+                ("nofollow", LinkKind::A),
+                ("pic.png", LinkKind::Img),
+                ("page", LinkKind::A),
+            ],
+            |key| key == known.key(SEED),
+        );
+        assert_eq!(
+            urls(&out),
+            [
+                ("http://example.org/dir/a", true),
+                ("http://example.org/dir/b?c", true),
+                ("http://other.example/", false),
+            ]
+        );
+        assert_eq!((out.known, out.not_http, out.unusable), (1, 2, 1));
+        assert_eq!((out.nofollow, out.unwanted, out.cut), (1, 1, false));
+        let first = &out.links[0].link;
+        assert_eq!(
+            (first.depth, first.priority, first.kind),
+            (5, 16, LinkKind::A)
+        );
+        assert_eq!(
+            first.via,
+            Some(
+                CrawlUrl::from_canonical("http://example.org/dir/page")
+                    .unwrap()
+                    .key(SEED)
+            )
+        );
+    }
+
+    #[test]
+    fn bases() {
+        let outlinks = outlinks(false, &Limits::default());
+        for (base, expected) in [
+            (Some("/other/"), "http://example.org/other/x"),
+            (Some("http://example.org:81/y"), "http://example.org:81/x"),
+            (Some("javascript:1"), "http://example.org/dir/x"),
+            (Some("data:text/html,"), "http://example.org/dir/x"),
+            (Some("http://[bad"), "http://example.org/dir/x"),
+            (None, "http://example.org/dir/x"),
+        ] {
+            let out = run(&outlinks, LinkKind::A, base, &[("x", LinkKind::A)], |_| {
+                false
+            });
+            assert_eq!(urls(&out), [(expected, true)], "{base:?}");
+        }
+    }
+
+    #[test]
+    fn requisites_have_the_depth_of_their_page() {
+        let outlinks = outlinks(true, &Limits::default());
+        let found = [
+            ("http://cdn.example/p.png", LinkKind::A),
+            ("http://cdn.example/p.png", LinkKind::Img),
+            ("s.css", LinkKind::Stylesheet),
+        ];
+        let out = run(&outlinks, LinkKind::A, None, &found, |_| false);
+        assert_eq!(
+            urls(&out),
+            [
+                ("http://cdn.example/p.png", true),
+                ("http://example.org/dir/s.css", true),
+            ]
+        );
+        assert_eq!(
+            (out.links[0].link.kind, out.links[0].link.depth),
+            (LinkKind::Img, 4)
+        );
+    }
+
+    #[test]
+    fn from_requisites_only_css_leads_on() {
+        let outlinks = outlinks(true, &Limits::default());
+        let found = [
+            ("a", LinkKind::A),
+            ("b.png", LinkKind::Css),
+            ("c", LinkKind::Header),
+        ];
+        let out = run(&outlinks, LinkKind::Stylesheet, None, &found, |_| false);
+        assert_eq!(urls(&out), [("http://example.org/dir/b.png", true)]);
+        let out = run(&outlinks, LinkKind::Script, None, &found, |_| false);
+        assert_eq!(out.links.len(), 0);
+        assert_eq!(out.unwanted, 3);
+    }
+
+    #[test]
+    fn counts_are_bounded() {
+        let limits = Limits {
+            max_links_per_page: 3,
+            max_sitemap_urls: 5,
+            ..Limits::default()
+        };
+        let outlinks = outlinks(false, &limits);
+        let hrefs: Vec<String> = (0..9).map(|n| format!("/{n}")).collect();
+        for (kind, max) in [(LinkKind::A, 3), (LinkKind::Sitemap, 5)] {
+            let found: Vec<_> = hrefs.iter().map(|href| (href.as_str(), kind)).collect();
+            let out = run(&outlinks, LinkKind::A, None, &found, |_| false);
+            assert_eq!((out.links.len(), out.cut), (max, true));
+        }
+    }
+
+    #[test]
+    fn order_of_the_kinds() {
+        let order = [
+            LinkKind::Redirect,
+            LinkKind::SitemapFile,
+            LinkKind::A,
+            LinkKind::Sitemap,
+            LinkKind::Stylesheet,
+            LinkKind::Img,
+        ];
+        assert!(
+            order
+                .windows(2)
+                .all(|pair| priority(pair[0]) < priority(pair[1]))
+        );
+    }
+}

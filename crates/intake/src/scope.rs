@@ -276,3 +276,167 @@ fn denied(reason: String) -> Outcome {
 fn trap(reason: String) -> Outcome {
     Outcome::because(OutcomeClass::TrapBounded, reason)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> CrawlUrl {
+        CrawlUrl::from_canonical(text).unwrap()
+    }
+
+    fn link(text: &str, kind: LinkKind, depth: u16) -> Link {
+        Link {
+            url: url(text),
+            kind,
+            depth,
+            priority: 0,
+            via: None,
+            chain: Vec::new(),
+        }
+    }
+
+    fn scope(options: ScopeOptions) -> Scope {
+        let seeds = [
+            url("https://www.example.org/blog/index.html?x=/y/"),
+            url("http://127.0.0.1:8080/"),
+        ];
+        Scope::new(options, &seeds).unwrap()
+    }
+
+    fn why(scope: &Scope, text: &str) -> String {
+        match scope.verdict(&link(text, LinkKind::A, 1)) {
+            Ok(()) => String::new(),
+            Err(outcome) => format!("{}: {}", outcome.class, outcome.reason),
+        }
+    }
+
+    #[test]
+    fn kinds_of_scope() {
+        let of = |kind| {
+            scope(ScopeOptions {
+                kind,
+                ..ScopeOptions::default()
+            })
+        };
+        let host = of(ScopeKind::Host);
+        assert_eq!(why(&host, "http://www.example.org:81/x"), "");
+        assert_eq!(why(&host, "http://127.0.0.1/x"), "");
+        assert_eq!(
+            why(&host, "http://example.org/"),
+            "denied_policy: out of scope: host example.org is not among the seeds"
+        );
+        let domain = of(ScopeKind::Domain);
+        assert_eq!(why(&domain, "http://a.b.example.org/"), "");
+        assert_eq!(why(&domain, "http://127.0.0.1:9/"), "");
+        assert_eq!(
+            why(&domain, "http://x.example.net/"),
+            "denied_policy: out of scope: domain example.net is not among the seeds'"
+        );
+        assert_ne!(why(&domain, "http://127.0.0.2/"), "");
+        let prefix = of(ScopeKind::Prefix);
+        assert_eq!(why(&prefix, "http://www.example.org/blog/a/b"), "");
+        assert_eq!(why(&prefix, "http://127.0.0.1:8080/any"), "");
+        assert_eq!(
+            why(&prefix, "https://www.example.org/blo"),
+            "denied_policy: out of scope: www.example.org/blo is not below a seed's directory"
+        );
+        assert_ne!(why(&prefix, "http://127.0.0.1/any"), "");
+        let sitemap = link(
+            "https://www.example.org/sitemap.xml",
+            LinkKind::SitemapFile,
+            0,
+        );
+        assert_eq!(prefix.verdict(&sitemap), Ok(()));
+        assert_eq!(why(&of(ScopeKind::Any), "http://elsewhere.example/"), "");
+    }
+
+    #[test]
+    fn patterns() {
+        let scope = scope(ScopeOptions {
+            include: vec!["/blog/".to_owned(), "\\.pdf$".to_owned()],
+            exclude: vec!["/private/".to_owned(), "(?i)logout".to_owned()],
+            ..ScopeOptions::default()
+        });
+        assert_eq!(why(&scope, "https://www.example.org/blog/1"), "");
+        assert_eq!(why(&scope, "https://www.example.org/x.pdf"), "");
+        assert_eq!(
+            why(&scope, "https://www.example.org/x"),
+            "denied_policy: matches no include pattern"
+        );
+        assert_eq!(
+            why(&scope, "https://www.example.org/blog/LogOut"),
+            "denied_policy: excluded by pattern \"(?i)logout\""
+        );
+        let seed = link("https://www.example.org/x", LinkKind::Seed, 0);
+        assert_eq!(scope.verdict(&seed), Ok(()));
+        let sitemap = link(
+            "https://www.example.org/sitemap.xml",
+            LinkKind::SitemapFile,
+            0,
+        );
+        assert_eq!(scope.verdict(&sitemap), Ok(()));
+        let excluded = link("https://www.example.org/private/", LinkKind::Seed, 0);
+        assert!(scope.verdict(&excluded).is_err());
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named() {
+        let options = ScopeOptions {
+            exclude: vec!["fine".to_owned(), "a(b".to_owned()],
+            ..ScopeOptions::default()
+        };
+        let error = Scope::new(options, &[]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the exclude pattern \"a(b\" is not a regular expression: unclosed group"
+        );
+    }
+
+    #[test]
+    fn depth_and_traps() {
+        let scope = scope(ScopeOptions {
+            max_depth: Some(3),
+            max_path_depth: 6,
+            ..ScopeOptions::default()
+        });
+        let at = |depth| scope.verdict(&link("http://127.0.0.1:8080/x", LinkKind::A, depth));
+        assert_eq!(at(3), Ok(()));
+        assert_eq!(at(4).unwrap_err().reason, "deeper than 3");
+        assert_eq!(why(&scope, "http://127.0.0.1:8080/1/2/3/4/5/6/"), "");
+        assert_eq!(
+            why(&scope, "http://127.0.0.1:8080/1/2/3/4/5/6/7"),
+            "trap_bounded: path of 7 segments, more than 6"
+        );
+        assert_eq!(why(&scope, "http://127.0.0.1:8080/a/a/a/b"), "");
+        assert_eq!(
+            why(&scope, "http://127.0.0.1:8080/x/a/a/a/a"),
+            "trap_bounded: path repeats itself more than 3 times"
+        );
+    }
+
+    #[test]
+    fn groups_of_segments_repeat_too() {
+        assert!(repeats("/a/b/a/b/a/b/a/b"));
+        assert!(!repeats("/a/b/a/b/a/b/a/x"));
+        assert!(repeats("/x/a/b/c/a/b/c/a/b/c/a/b/c/y"));
+        assert!(!repeats("/2011/11/11/11"));
+        assert!(repeats("/a/a/a/a/"));
+    }
+
+    #[test]
+    fn requisites_only_when_asked_for_and_then_from_anywhere() {
+        let picture = link("http://cdn.example/x.png", LinkKind::Img, 2);
+        let refused = scope(ScopeOptions::default()).verdict(&picture);
+        assert_eq!(
+            refused.unwrap_err().reason,
+            "page requisites are not asked for"
+        );
+        let options = ScopeOptions {
+            requisites: true,
+            include: vec!["nothing".to_owned()],
+            ..ScopeOptions::default()
+        };
+        assert_eq!(scope(options).verdict(&picture), Ok(()));
+    }
+}

@@ -56,8 +56,13 @@ fn strip_path(path: &str) -> Cow<'_, str> {
         return Cow::Borrowed(path);
     }
     let mut out = String::with_capacity(path.len());
-    for (index, segment) in path.split('/').enumerate() {
+    let mut segments = path.split('/').enumerate().peekable();
+    while let Some((index, segment)) = segments.next() {
         if is_aspnet_segment(segment) {
+            // In the last place its slash stays: a directory is not a file.
+            if segments.peek().is_none() {
+                out.push('/');
+            }
             continue;
         }
         if index > 0 {
