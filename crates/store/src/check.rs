@@ -170,7 +170,9 @@ impl Check<'_> {
         if let Err(error) = self.records(&mut subject) {
             self.say(Severity::Error, &subject.warc, None, error.to_string());
         }
-        for (offset, (at, _)) in std::mem::take(&mut subject.lines) {
+        let mut left: Vec<(u64, u64)> = subject.lines.drain().map(|(o, (at, _))| (at, o)).collect();
+        left.sort_unstable();
+        for (at, offset) in left {
             let what = format!("no whole exchange begins at byte {offset} of the WARC file");
             self.say(subject.lesser(), &subject.cdxj, Some(at), what);
         }

@@ -9,6 +9,10 @@
 //! both names while they are being written. This crate does not fetch, does not make SURT keys, does
 //! not decode bodies, and does not lock the directory: whoever owns the crawl does.
 
+// The samples of the integration tests serve the unit tests too; they name this crate as others do.
+#[cfg(test)]
+extern crate self as orbweaver_store;
+
 mod archive;
 mod cdxj;
 mod check;
@@ -19,6 +23,10 @@ mod exchange;
 mod files;
 mod http_head;
 mod options;
+#[cfg(test)]
+#[path = "../tests/it/sample.rs"]
+#[allow(dead_code, reason = "the unit tests need a part of it")]
+mod sample;
 mod warc;
 
 pub use archive::{Ack, Archive};

@@ -1,5 +1,7 @@
 //! WARC files: rendering a group of records, writing, reading and recovering.
 
+#[cfg(test)]
+mod faults;
 pub(crate) mod group;
 pub(crate) mod prepare;
 pub(crate) mod reader;

@@ -35,7 +35,7 @@ impl Medium for File {
 }
 
 /// Makes a new file to append to.
-pub(crate) type Opener = fn(&Path) -> io::Result<Box<dyn Medium>>;
+pub(crate) type Opener = Box<dyn FnMut(&Path) -> io::Result<Box<dyn Medium>> + Send>;
 
 /// The opener of real files. Append mode makes a cut file go on at its new end.
 pub(crate) fn create(path: &Path) -> io::Result<Box<dyn Medium>> {
@@ -64,7 +64,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn create(path: PathBuf, opener: Opener) -> Result<Self, StoreError> {
+    pub(crate) fn create(path: PathBuf, opener: &mut Opener) -> Result<Self, StoreError> {
         let medium = opener(&path).map_err(|e| StoreError::io("create", &path, e))?;
         Ok(Self {
             path,

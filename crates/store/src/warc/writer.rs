@@ -44,9 +44,9 @@ pub struct Writer {
     current: Option<Current>,
     /// Number of the next file.
     serial: u32,
-    opener: Opener,
+    pub(crate) opener: Opener,
     /// Bytes of index after which a file is finished.
-    max_index: u64,
+    pub(super) max_index: u64,
 }
 
 /// The file being written.
@@ -80,7 +80,7 @@ impl Writer {
             digests,
             current: None,
             serial: last.map_or(0, |last| last.saturating_add(1)),
-            opener: tail::create,
+            opener: Box::new(tail::create),
             max_index: MAX_INDEX,
         };
         Ok((writer, recovery))
@@ -181,9 +181,9 @@ impl Writer {
         Ok(file)
     }
 
-    fn create(&self, stem: &str, began: Timestamp) -> Result<Current, StoreError> {
-        let mut warc = Tail::create(self.layout.warc_open(stem), self.opener)?;
-        let index = Tail::create(self.layout.cdxj_open(stem), self.opener)?;
+    fn create(&mut self, stem: &str, began: Timestamp) -> Result<Current, StoreError> {
+        let mut warc = Tail::create(self.layout.warc_open(stem), &mut self.opener)?;
+        let index = Tail::create(self.layout.cdxj_open(stem), &mut self.opener)?;
         files::sync_dir(&self.layout.warc)?;
         files::sync_dir(&self.layout.cdxj)?;
         let name: Arc<str> = format!("{stem}{WARC}").into();

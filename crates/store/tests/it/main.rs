@@ -1,5 +1,11 @@
 //! The store from outside: what is written can be read, checked, cut anywhere and taken over again.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop at what it does not expect, helpers included"
+)]
+
 mod archive;
 mod check;
 mod fixture;
