@@ -366,3 +366,42 @@ fn reason(status: u16) -> &'static str {
         _ => "Service Unavailable",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SimConfig;
+
+    #[test]
+    fn slow_hosts_take_longer_and_jitter_is_no_surprise() {
+        let config = SimConfig {
+            latency_ms: 50,
+            jitter_ms: 10,
+            slow_hosts: 2,
+            slow_ms: 700,
+            failing_hosts: 3,
+            ..SimConfig::default()
+        };
+        let layout = Layout::new(config, 80);
+        let mut seen = std::collections::HashSet::new();
+        for page in 0..100 {
+            let what = Some(What::Page(page));
+            let (quick, slow) = (wait(&layout, 4, what), wait(&layout, 5, what));
+            assert!((50..=60).contains(&quick.as_millis()));
+            assert!((750..=760).contains(&slow.as_millis()));
+            assert_eq!(quick, wait(&layout, 4, what));
+            seen.insert(quick);
+        }
+        assert_eq!(seen.len(), 11);
+        let slow: Vec<u32> = (0..10).filter(|host| layout.is_slow(*host)).collect();
+        let failing = (0..10).filter(|host| layout.failure(*host).is_some());
+        assert_eq!(slow, [5, 6]);
+        assert!(failing.eq(7..10));
+    }
+
+    #[test]
+    fn escapes_are_put_in_upper_case_and_nothing_else_is() {
+        assert_eq!(upper_escapes("/ab%7ecd%c3%a9e"), "/ab%7Ecd%C3%A9e");
+        assert_eq!(upper_escapes("/ab%"), "/ab%");
+    }
+}

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::layout::{self, Layout, Place, What};
+use crate::address;
+use crate::layout::{Layout, Place, What};
 use crate::robots;
 use crate::stats::{Busiest, Offence, ShortestGap, Stats};
 
@@ -174,7 +175,13 @@ impl Counters {
         }
     }
 
-    /// A page was written whole.
+    /// An answer of so many bytes goes out.
+    pub(crate) fn sent(&self, bytes: usize) {
+        let sent = &self.tally.bytes_sent;
+        sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A page is written.
     pub(crate) fn delivered(&self, index: usize) {
         if let Some(page) = self.pages.get(index) {
             page.delivered.fetch_add(1, Ordering::Relaxed);
@@ -312,7 +319,7 @@ impl Counters {
                 .add_to(&mut stats.max_per_host, &mut stats.min_host_gap, name);
         }
         for (number, ip) in (0..).zip(&self.ips) {
-            let name = || layout::ip(number).to_string();
+            let name = || address::ip(number).to_string();
             lock(ip).add_to(&mut stats.max_per_ip, &mut stats.min_ip_gap, name);
         }
     }

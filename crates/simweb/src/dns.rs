@@ -14,8 +14,9 @@ use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
 use crate::Shared;
+use crate::address;
 use crate::count::bump;
-use crate::layout::{self, Layout};
+use crate::layout::Layout;
 
 pub(crate) async fn listen(port: u16) -> std::io::Result<UdpSocket> {
     UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await
@@ -59,7 +60,7 @@ fn answer(layout: &Layout, question: &[u8]) -> Option<Vec<u8>> {
             None => ResponseCode::NXDomain,
         };
         if let (Some(host), RecordType::A) = (host, query.query_type()) {
-            let address = RData::A(A(layout::ip(layout.ip_of(host))));
+            let address = RData::A(A(address::ip(layout.ip_of(host))));
             let name = query.name().clone();
             message.add_answer(Record::from_rdata(name, layout.config.dns_ttl, address));
         }

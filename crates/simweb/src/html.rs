@@ -1,24 +1,26 @@
 //! Pages as HTML: text from a pool made once, links in between, and nothing that costs the server
 //! more than copying.
 //!
-//! Each piece of text is kept compressed as well, ending on a byte boundary, so that a gzip body is put
-//! together from finished pieces: compressing 16 KiB anew would cost more than all the rest.
+//! Each piece of text is kept compressed as well, so that a gzip body is put together like a plain one.
 
-use flate2::{Compress, Compression, Crc, FlushCompress};
-
+use crate::gzip::{Member, Splice};
 use crate::layout::{Layout, Place, Use, What, put};
 use crate::rng::{Rng, mix};
 use crate::spell::{self, Base};
 use crate::words;
 
-/// Pieces of each size. 128 large ones are 256 KiB, which a core's own cache holds.
+/// Pieces of each size. 128 large ones are 320 KiB, which a core's own cache holds.
 const PIECES: usize = 128;
 
 /// Paragraphs of a large piece: long enough that it compresses well on its own.
-const LARGE: usize = 4;
+const LARGE: usize = 8;
+
+/// Turns of phrase that all texts share. People repeat themselves too, and with this many a page
+/// compresses about four to one, as pages on the web do.
+const PHRASES: usize = 160;
 
 /// Bytes that a link with its list item usually takes, for planning.
-const LINK_BYTES: usize = 110;
+const LINK_BYTES: usize = 80;
 
 /// One page in this many has a `<base>` element.
 const BASE_EVERY: u32 = 12;
@@ -26,8 +28,7 @@ const BASE_EVERY: u32 = 12;
 /// Text in one or more paragraphs.
 struct Piece {
     text: Vec<u8>,
-    /// The text as deflate blocks that refer to nothing before them and end on a byte boundary.
-    deflated: Vec<u8>,
+    zipped: Splice,
 }
 
 /// The texts that all pages of a web share.
@@ -45,9 +46,10 @@ pub(crate) struct Page<'a> {
 impl Pool {
     pub(crate) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(mix([seed, 0, 0, Use::Body as u64]));
+        let phrases: Vec<String> = (0..PHRASES).map(|_| phrase(&mut rng)).collect();
         let mut pieces = |paragraphs| {
             (0..PIECES)
-                .map(|_| Piece::new(paragraphs, &mut rng))
+                .map(|_| Piece::new(paragraphs, &phrases, &mut rng))
                 .collect()
         };
         Self {
@@ -80,21 +82,15 @@ const FOOT: &[u8] = b"</main>\n<footer><p>Nobody wrote this &copy; 2024. \
 impl<'a> Page<'a> {
     /// The page with gzip content encoding.
     pub(crate) fn gzip(&self, out: &mut Vec<u8>) {
-        // RFC 1952: magic, deflate, no flags, no time, no extra flags, unknown system.
-        out.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
+        let mut member = Member::new(out);
         let mut at = 0;
         for (start, piece) in &self.pieces {
-            store(out, self.body.get(at..*start).unwrap_or_default());
-            out.extend_from_slice(&piece.deflated);
+            member.store(self.body.get(at..*start).unwrap_or_default());
+            member.splice(&piece.zipped);
             at = start + piece.text.len();
         }
-        store(out, self.body.get(at..).unwrap_or_default());
-        // An empty last block.
-        out.extend_from_slice(&[1, 0, 0, 0xff, 0xff]);
-        let mut crc = Crc::new();
-        crc.update(&self.body);
-        out.extend_from_slice(&crc.sum().to_le_bytes());
-        out.extend_from_slice(&(self.body.len() as u32).to_le_bytes());
+        member.store(self.body.get(at..).unwrap_or_default());
+        member.finish();
     }
 
     fn text(&mut self, bytes: &str) {
@@ -230,72 +226,48 @@ fn anchor(out: &mut Vec<u8>, value: &[u8], rng: &mut Rng) {
 }
 
 impl Piece {
-    fn new(paragraphs: usize, rng: &mut Rng) -> Self {
+    fn new(paragraphs: usize, phrases: &[String], rng: &mut Rng) -> Self {
         let mut text = Vec::new();
         for _ in 0..paragraphs {
-            paragraph(&mut text, rng);
+            paragraph(&mut text, phrases, rng);
         }
         Self {
-            deflated: deflate(&text),
+            zipped: Splice::new(&text),
             text,
         }
     }
 }
 
-fn paragraph(out: &mut Vec<u8>, rng: &mut Rng) {
-    out.extend_from_slice(b"<p>");
-    for sentence in 0..4 + rng.below(4) {
-        if sentence > 0 {
-            out.push(b' ');
-        }
-        let length = 6 + rng.below(10);
-        let emphasis = rng.below(length * 3);
-        for nth in 0..length {
-            let word = words::frequent(rng);
-            let start = out.len();
-            match nth {
-                0 => {}
-                _ if rng.below(12) == 0 => out.extend_from_slice(b", "),
-                _ => out.push(b' '),
+fn phrase(rng: &mut Rng) -> String {
+    let words: Vec<&str> = (0..3 + rng.below(5))
+        .map(|_| words::frequent(rng))
+        .collect();
+    words.join(" ")
+}
+
+fn paragraph(out: &mut Vec<u8>, phrases: &[String], rng: &mut Rng) {
+    out.extend_from_slice(b"<p class=\"text\">");
+    for _ in 0..4 + rng.below(4) {
+        let start = out.len();
+        for nth in 0..2 + rng.below(3) {
+            if nth > 0 {
+                out.extend_from_slice(if rng.below(3) == 0 { b", " } else { b"\n " });
             }
-            if nth == emphasis {
-                out.extend_from_slice(format!("<em>{word}</em>").as_bytes());
-            } else {
-                out.extend_from_slice(word.as_bytes());
-            }
-            if let (0, Some(first)) = (nth, out.get_mut(start)) {
-                first.make_ascii_uppercase();
+            let phrase = rng.pick(phrases).map_or("", String::as_str);
+            match rng.below(16) {
+                0 => out.extend_from_slice(format!("<em>{phrase}</em>").as_bytes()),
+                _ => out.extend_from_slice(phrase.as_bytes()),
             }
         }
-        let end = if rng.below(20) == 0 { "&hellip;" } else { "." };
+        if let Some(first) = out.get_mut(start) {
+            first.make_ascii_uppercase();
+        }
+        let end = if rng.below(20) == 0 {
+            "&hellip; "
+        } else {
+            ". "
+        };
         out.extend_from_slice(end.as_bytes());
     }
     out.extend_from_slice(b"</p>\n");
-}
-
-/// Deflate blocks that end with an empty stored block, as a full flush leaves them.
-fn deflate(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + 64);
-    let done =
-        Compress::new(Compression::best(), false).compress_vec(text, &mut out, FlushCompress::Full);
-    match done {
-        Ok(_) if out.ends_with(&[0, 0, 0xff, 0xff]) => out,
-        // Never seen; the text uncompressed means the same.
-        _ => {
-            out.clear();
-            store(&mut out, text);
-            out
-        }
-    }
-}
-
-/// Stored deflate blocks (RFC 1951, 3.2.4), at most 65,535 bytes each.
-fn store(out: &mut Vec<u8>, bytes: &[u8]) {
-    for block in bytes.chunks(65_535) {
-        let len = block.len() as u16;
-        out.push(0);
-        out.extend_from_slice(&len.to_le_bytes());
-        out.extend_from_slice(&(!len).to_le_bytes());
-        out.extend_from_slice(block);
-    }
 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
+use crate::address::{self, HostName};
 use crate::config::{SimConfig, Sizes};
 use crate::rng::{Rng, mix};
 use crate::{robots, sitemap, words};
@@ -16,9 +17,6 @@ const PAGE_FAN: u32 = 9;
 
 /// Children of a host in the tree of hosts.
 const HOST_FAN: u32 = 9;
-
-/// Every fifth named host has a name that is not ASCII.
-const IDN_EVERY: u32 = 5;
 
 /// What a random number is for, so that no two uses share one.
 #[derive(Clone, Copy)]
@@ -78,17 +76,6 @@ pub(crate) enum Failure {
     Reset,
 }
 
-/// A host's name in its spellings.
-#[derive(Debug)]
-pub(crate) struct HostName {
-    /// Host and, unless it is 80, port: as in a canonical URL.
-    pub(crate) authority: String,
-    /// Canonical host without port.
-    pub(crate) host: String,
-    /// The name before punycode, when it has one.
-    pub(crate) unicode: Option<String>,
-}
-
 pub(crate) struct Layout {
     pub(crate) config: SimConfig,
     pub(crate) port: u16,
@@ -101,7 +88,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(config: SimConfig, port: u16) -> Self {
         let names: Vec<HostName> = (0..config.hosts)
-            .map(|host| name_of(&config, port, host))
+            .map(|host| HostName::new(&config, port, host))
             .collect();
         let by_host = (0..)
             .zip(&names)
@@ -172,13 +159,9 @@ impl Layout {
         host % self.ips().max(1)
     }
 
-    /// The number of an address.
+    /// The number of an address, if it is one of this web's.
     pub(crate) fn ip_number(&self, ip: Ipv4Addr) -> Option<u32> {
-        let [net, high, middle, low] = ip.octets().map(u32::from);
-        let number = high.checked_sub(10)? * 62_500
-            + middle * 250
-            + low.checked_sub(1).filter(|n| *n < 250)?;
-        (net == 127 && middle < 250 && number < self.ips()).then_some(number)
+        address::number(ip).filter(|number| *number < self.ips())
     }
 
     /// Whether a host answers slowly. Failing hosts are the last ones, slow ones stand before them.
@@ -403,40 +386,6 @@ impl Layout {
     }
 }
 
-/// The address with a number.
-pub(crate) fn ip(number: u32) -> Ipv4Addr {
-    Ipv4Addr::new(
-        127,
-        (10 + number / 62_500) as u8,
-        (number / 250 % 250) as u8,
-        (1 + number % 250) as u8,
-    )
-}
-
-fn name_of(config: &SimConfig, port: u16, host: u32) -> HostName {
-    let unicode = (config.ips > 0 && host % IDN_EVERY == 2).then(|| {
-        let word = ["bücher", "straße-süd", "façade", "čeština", "пример"];
-        let word = word
-            .get((host / IDN_EVERY % 5) as usize)
-            .unwrap_or(&"bücher");
-        format!("{word}-{host}.sim.test")
-    });
-    let host = match &unicode {
-        // The parser of the URL standard decides what the canonical form of a name is.
-        Some(name) => url::Host::parse(name).map_or_else(|_| name.clone(), |host| host.to_string()),
-        None if config.ips > 0 => format!("h{host}.sim.test"),
-        None => ip(host).to_string(),
-    };
-    HostName {
-        authority: match port {
-            80 => host.clone(),
-            port => format!("{host}:{port}"),
-        },
-        host,
-        unicode,
-    }
-}
-
 fn first_pages(config: &SimConfig) -> Vec<u32> {
     let total = f64::from(config.hosts) * f64::from(config.pages);
     let weights: f64 = (1..=config.hosts).map(|rank| 1.0 / f64::from(rank)).sum();
@@ -485,4 +434,104 @@ fn last_number(text: &str) -> Option<u32> {
         .rfind(|c: char| !c.is_ascii_digit())
         .map_or(0, |at| at + 1);
     head.get(start..)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> Layout {
+        let config = SimConfig {
+            hosts: 12,
+            pages: 400,
+            ips: 5,
+            redirects: 100,
+            ..SimConfig::default()
+        };
+        Layout::new(config, 8080)
+    }
+
+    #[test]
+    fn what_is_linked_is_found_again_by_its_path() {
+        let layout = layout();
+        let mut links = Vec::new();
+        for host in 0..12 {
+            for page in 0..400 {
+                layout.links(host, page, &mut links);
+            }
+        }
+        let mut kinds = [0; 4];
+        for Place { host, what } in links {
+            let mut target = Vec::new();
+            layout.write_target(&mut target, host, what);
+            let target = String::from_utf8(target).unwrap();
+            assert_eq!(layout.find(host, &target), Some(what), "{target}");
+            let disallowed = matches!(what, What::Private(_));
+            assert_eq!(robots::forbids(&target), disallowed, "{target}");
+            match what {
+                What::Page(_) => kinds[0] += 1,
+                What::Go(_) => kinds[1] += 1,
+                What::Broken(_) => kinds[2] += 1,
+                _ => kinds[3] += 1,
+            }
+        }
+        assert!(kinds.iter().all(|count| *count > 20), "{kinds:?}");
+    }
+
+    #[test]
+    fn extras_of_pages_that_have_none_are_not_found() {
+        let layout = layout();
+        let without = (0..400).filter(|page| layout.redirect(0, *page).is_none());
+        for page in without {
+            assert_eq!(layout.find(0, &format!("/go/{page}")), None);
+            assert_eq!(layout.find(0, &format!("/go/on/{page}")), None);
+        }
+        assert_eq!(layout.find(0, "/go/400"), None);
+        assert_eq!(layout.find(0, "/go/99999999999999"), None);
+        assert_eq!(layout.find(0, "/sitemap-0.xml.gz"), None);
+    }
+
+    #[test]
+    fn addresses_are_numbered_both_ways() {
+        let config = SimConfig {
+            hosts: 200_000,
+            pages: 1,
+            ..SimConfig::default()
+        };
+        let layout = Layout::new(config, 80);
+        for number in [0, 1, 249, 250, 62_499, 62_500, 199_999] {
+            assert_eq!(layout.ip_number(address::ip(number)), Some(number));
+            assert_eq!(layout.host(&address::ip(number).to_string()), Some(number));
+        }
+        for other in [
+            "127.0.0.1",
+            "127.10.0.0",
+            "127.10.0.251",
+            "127.200.0.1",
+            "10.10.0.1",
+        ] {
+            assert_eq!(layout.ip_number(other.parse().unwrap()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_host_has_one_parent_and_failing_ones_have_no_children() {
+        let config = SimConfig {
+            hosts: 50,
+            pages: 1,
+            failing_hosts: 30,
+            links_per_page: 0,
+            ..SimConfig::default()
+        };
+        let layout = Layout::new(config, 80);
+        let mut parents = vec![0; 50];
+        for host in 0..50 {
+            let mut links = Vec::new();
+            layout.child_hosts(host, &mut links);
+            assert!(host < 20 || links.is_empty());
+            links.iter().for_each(|to| parents[to.host as usize] += 1);
+        }
+        assert_eq!(parents[0], 0);
+        assert!(parents[1..].iter().all(|count| *count == 1), "{parents:?}");
+    }
 }

@@ -7,11 +7,13 @@
 //! what stands around them; `answer` turns a request into bytes, `serve` moves them, `count` keeps the
 //! score.
 
+mod address;
 mod answer;
 mod config;
 mod control;
 mod count;
 mod dns;
+mod gzip;
 mod html;
 mod layout;
 mod request;
@@ -88,7 +90,7 @@ impl SimWeb {
         self.shared.counters.stats(&self.shared.web.layout)
     }
 
-    /// Forgets what was counted; failing hosts fail again.
+    /// Forgets what was counted, also that robots.txt was ever asked for; failing hosts fail again.
     pub fn reset(&self) {
         self.shared.counters.reset();
     }

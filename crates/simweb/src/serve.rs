@@ -98,14 +98,14 @@ impl Connection {
             let _ = self.stream.set_zero_linger();
             return false;
         }
-        // The client may act on the answer before the write returns here, so what it may rely on must
-        // be true before.
+        // The client may act on the answer, or somebody ask for the counts, before the write returns
+        // here. So everything is said before it, and taken back if it was wrong.
         drop(plan.in_flight.take());
-        if let Effect::Robots(host) = effect {
-            counters.robots_answered(host);
-        }
+        self.settle(shared, effect);
         let whole = self.stream.write_all(&self.output).await.is_ok();
-        self.settle(shared, effect, whole);
+        if !whole {
+            self.take_back(shared);
+        }
         whole && !plan.close
     }
 
@@ -148,21 +148,15 @@ impl Connection {
         true
     }
 
-    fn settle(&mut self, shared: &Shared, effect: Effect, whole: bool) {
+    fn settle(&mut self, shared: &Shared, effect: Effect) {
         let counters = &shared.counters;
-        self.last = Effect::Nothing;
-        if !whole {
-            bump(&counters.tally().aborted);
-            return;
-        }
-        let bytes = self.output.len() as u64;
-        let sent = &counters.tally().bytes_sent;
-        sent.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        counters.sent(self.output.len());
         self.last = effect;
         match effect {
+            Effect::Robots(host) => counters.robots_answered(host),
             Effect::Page(index) => counters.delivered(index),
             Effect::NotModified(index) => counters.not_modified(index),
-            Effect::Nothing | Effect::Reset | Effect::Robots(_) => {}
+            Effect::Nothing | Effect::Reset => {}
         }
     }
 
@@ -174,6 +168,7 @@ impl Connection {
             shared.counters.not_delivered(index);
             bump(&shared.counters.tally().aborted);
         }
+        self.last = Effect::Nothing;
     }
 }
 

@@ -1,0 +1,64 @@
+//! The names and addresses of hosts.
+
+use std::net::Ipv4Addr;
+
+use crate::config::SimConfig;
+
+/// Every fifth named host has a name that is not ASCII.
+const IDN_EVERY: u32 = 5;
+
+/// A host's name in its spellings.
+#[derive(Debug)]
+pub(crate) struct HostName {
+    /// Host and, unless it is 80, port: as in a canonical URL.
+    pub(crate) authority: String,
+    /// Canonical host without port.
+    pub(crate) host: String,
+    /// The name before punycode, when it has one.
+    pub(crate) unicode: Option<String>,
+}
+
+impl HostName {
+    pub(crate) fn new(config: &SimConfig, port: u16, host: u32) -> Self {
+        let unicode = (config.ips > 0 && host % IDN_EVERY == 2).then(|| {
+            let word = ["bücher", "straße-süd", "façade", "čeština", "пример"];
+            let word = word
+                .get((host / IDN_EVERY % 5) as usize)
+                .unwrap_or(&"bücher");
+            format!("{word}-{host}.sim.test")
+        });
+        let host = match &unicode {
+            // The parser of the URL standard decides what the canonical form of a name is.
+            Some(name) => {
+                url::Host::parse(name).map_or_else(|_| name.clone(), |host| host.to_string())
+            }
+            None if config.ips > 0 => format!("h{host}.sim.test"),
+            None => ip(host).to_string(),
+        };
+        Self {
+            authority: match port {
+                80 => host.clone(),
+                port => format!("{host}:{port}"),
+            },
+            host,
+            unicode,
+        }
+    }
+}
+
+/// The address with a number.
+pub(crate) fn ip(number: u32) -> Ipv4Addr {
+    Ipv4Addr::new(
+        127,
+        (10 + number / 62_500) as u8,
+        (number / 250 % 250) as u8,
+        (1 + number % 250) as u8,
+    )
+}
+
+/// The number of an address, if it has one.
+pub(crate) fn number(ip: Ipv4Addr) -> Option<u32> {
+    let [net, high, middle, low] = ip.octets().map(u32::from);
+    let (high, low) = (high.checked_sub(10)?, low.checked_sub(1)?);
+    (net == 127 && middle < 250 && low < 250).then_some(high * 62_500 + middle * 250 + low)
+}
