@@ -185,12 +185,8 @@ pub fn lookup(dir: &Path, surt: &str, url: &str) -> Result<Option<IndexLine>, St
         if !sorted && !name.ends_with(&format!("{CDXJ}{OPEN}")) {
             continue;
         }
-        let mut file = match File::open(&path) {
-            Ok(file) => file,
-            // The file was finished after the directory was listed; its sorted form holds the same lines,
-            // and a caller that must not miss the newest asks again.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-            Err(e) => return Err(StoreError::io("open", &path, e)),
+        let Some((mut file, sorted)) = open_index(&path, sorted)? else {
+            continue;
         };
         let found = search(&mut file, sorted, surt, url);
         let found = found.map_err(|e| StoreError::io("read", &path, e))?;
@@ -205,6 +201,21 @@ pub fn lookup(dir: &Path, surt: &str, url: &str) -> Result<Option<IndexLine>, St
         }
     }
     Ok(newest)
+}
+
+/// Opens an index and says whether it is sorted. An open one may have been finished since the directory was
+/// listed; then its sorted form is taken.
+fn open_index(path: &Path, sorted: bool) -> Result<Option<(File, bool)>, StoreError> {
+    let finished = path.with_extension("");
+    let ways = [(path, sorted), (finished.as_path(), true)];
+    for (path, sorted) in ways.into_iter().take(if sorted { 1 } else { 2 }) {
+        match File::open(path) {
+            Ok(file) => return Ok(Some((file, sorted))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(StoreError::io("open", path, e)),
+        }
+    }
+    Ok(None)
 }
 
 fn search(file: &mut File, sorted: bool, surt: &str, url: &str) -> io::Result<Option<IndexLine>> {

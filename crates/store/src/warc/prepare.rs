@@ -79,6 +79,8 @@ struct Common<'a> {
     capture: &'a Capture<'a>,
     exchange: &'a Exchange,
     date: Date,
+    /// The date as WARC spells it, made once for all records.
+    iso: String,
     /// Identifier of the response or revisit.
     id: RecordId,
 }
@@ -116,10 +118,12 @@ impl Archivist {
         let digest = Digest::of(body);
         let original = self.original(exchange, head, body, digest);
         let captured = capture.result.started;
+        let date = Date::new(captured);
         let common = Common {
             capture,
             exchange,
-            date: Date::new(captured),
+            date,
+            iso: date.iso().to_string(),
             id: scratch.ids.next(),
         };
         let mut bytes = Vec::with_capacity(2048 + body.len() / 4);
@@ -179,7 +183,7 @@ impl Common<'_> {
     fn begin<'p>(&self, press: &'p mut Press, kind: &str, id: RecordId) -> &'p mut Press {
         press
             .begin(kind, id)
-            .field("WARC-Date", self.date.iso())
+            .field("WARC-Date", &self.iso)
             .field("WARC-Target-URI", self.capture.result.order.url());
         if let Some(ip) = self.capture.result.connected {
             press.field("WARC-IP-Address", ip);

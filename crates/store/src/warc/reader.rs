@@ -15,9 +15,6 @@ use crate::files::Layout;
 /// Bytes of a record's head that are read; two URLs of the longest kind fit several times.
 const MAX_HEAD: usize = 256 << 10;
 
-/// Bytes unpacked at once.
-const UNPACKED: usize = 16 << 10;
-
 /// The head of a record and where the record lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordHead {
@@ -64,6 +61,8 @@ pub struct Records {
     offset: u64,
     /// Bytes of its block that were not read yet.
     left: u64,
+    /// Bytes unpacked at once.
+    unpacked: usize,
 }
 
 enum State {
@@ -130,6 +129,8 @@ impl Records {
             }),
             offset,
             left: 0,
+            // A quarter of what is read at once, for text shrinks to about that.
+            unpacked: buffer / 4,
         })
     }
 
@@ -152,7 +153,7 @@ impl Records {
         if let State::Between(input) = std::mem::replace(&mut self.state, State::Lost) {
             self.state = if compressed {
                 State::Member(Box::new(BufReader::with_capacity(
-                    UNPACKED,
+                    self.unpacked,
                     GzDecoder::new(input),
                 )))
             } else {
