@@ -1,0 +1,61 @@
+//! How fast links are resolved and judged. Run by hand, in release: nothing is asserted about time.
+
+use std::time::Instant;
+
+use orbweaver_intake::{Canonicalizer, Found, Outlinks, PageRef, Scope, ScopeOptions, surt};
+use orbweaver_model::{CrawlUrl, KeySeed, Limits, LinkKind};
+
+#[test]
+#[ignore = "a measurement"]
+fn nanoseconds_a_link() {
+    let url = CrawlUrl::from_canonical("https://example.org/dir/page.html").unwrap();
+    let scope = Scope::new(ScopeOptions::default(), std::slice::from_ref(&url)).unwrap();
+    let seed = KeySeed(1);
+    let outlinks = Outlinks::new(Canonicalizer::default(), scope, seed, &Limits::default());
+    let page = PageRef {
+        url: &url,
+        key: url.key(seed),
+        kind: LinkKind::A,
+        depth: 1,
+        base: None,
+        encoding: None,
+    };
+    let plain: Vec<String> = (0..30)
+        .map(|n| match n % 3 {
+            0 => format!("/articles/{n}/page.html?from=list"),
+            1 => format!("other-{n}.html#top"),
+            _ => format!("https://example.org/dir/sub/{n}"),
+        })
+        .collect();
+    let awkward: Vec<String> = (0..30)
+        .map(|n| format!("../{n}/\u{fc}ber us.html"))
+        .collect();
+    for (name, hrefs, known) in [
+        ("plain, new", &plain, false),
+        ("plain, known", &plain, true),
+        ("awkward, new", &awkward, false),
+    ] {
+        let rounds = 20_000;
+        let started = Instant::now();
+        let mut links = 0;
+        for _ in 0..rounds {
+            let found = hrefs.iter().map(|href| Found {
+                href,
+                kind: LinkKind::A,
+                nofollow: false,
+            });
+            links += outlinks.links(&page, found, |_| known).links.len();
+        }
+        let nanos = started.elapsed().as_nanos() / (rounds * 30);
+        println!(
+            "{name}: {nanos} ns a link, {} new links a page",
+            links / rounds as usize
+        );
+    }
+    let started = Instant::now();
+    let bytes: usize = (0..100_000).map(|_| surt(&url).len()).sum();
+    println!(
+        "surt: {} ns, {bytes} bytes",
+        started.elapsed().as_nanos() / 100_000
+    );
+}
