@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use orbweaver_model::{CrawlUrl, Limits, UrlError};
 use url::{ParseError, Url};
 
-use crate::fast;
+use crate::fast::{self, Base};
 use crate::session::strip_session_ids;
 
 /// How characters outside ASCII in a query are turned into bytes: with the encoding of the document
@@ -124,13 +124,23 @@ impl Canonicalizer {
         href: &str,
         encoding: QueryEncoding<'_>,
     ) -> Result<CrawlUrl, CanonicalError> {
+        self.resolve_on(&Base::new(base), href, encoding)
+    }
+
+    /// The same, for the many links of one page.
+    pub(crate) fn resolve_on(
+        &self,
+        base: &Base<'_>,
+        href: &str,
+        encoding: QueryEncoding<'_>,
+    ) -> Result<CrawlUrl, CanonicalError> {
         self.bound_input(href)?;
         // Nine links of ten need no parser: joining two clean texts gives what it would give.
         if let Some(text) = fast::join(base, href) {
             return self.accept(&text);
         }
         let url = Url::options()
-            .base_url(Some(base))
+            .base_url(Some(base.url))
             .encoding_override(encoding)
             .parse(href)?;
         self.finish(&url)
@@ -187,13 +197,15 @@ pub(crate) fn host_is_usable(host: &str) -> bool {
     if host.starts_with('[') {
         return host.ends_with(']');
     }
-    host.len() <= 253
-        && host.split('.').all(|label| {
-            (1..=63).contains(&label.len())
-                && label
-                    .bytes()
-                    .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'))
-        })
+    let mut label = 0usize;
+    for b in host.bytes() {
+        match b {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' if label < 63 => label += 1,
+            b'.' if label > 0 => label = 0,
+            _ => return false,
+        }
+    }
+    label > 0 && host.len() <= 253
 }
 
 /// True when `b` may stand in no request target, though WHATWG leaves it in some places.

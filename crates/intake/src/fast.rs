@@ -9,20 +9,40 @@ use url::{Position, Url};
 
 use crate::canonical::host_is_usable;
 
+/// A base URL, looked at once for all the links of a page.
+#[derive(Debug)]
+pub(crate) struct Base<'a> {
+    pub(crate) url: &'a Url,
+    /// Scheme and authority, when nothing in them is to be normalised.
+    origin: Option<&'a str>,
+    /// The URL up to the last slash of its path, under the same condition.
+    directory: Option<&'a str>,
+}
+
+impl<'a> Base<'a> {
+    pub(crate) fn new(url: &'a Url) -> Self {
+        let origin = clean_origin(url);
+        Self {
+            url,
+            origin,
+            directory: origin.and_then(|origin| clean_directory(url, origin)),
+        }
+    }
+}
+
 /// The canonical text of `href` against `base`, or none when the parser must decide.
-pub(crate) fn join(base: &Url, href: &str) -> Option<String> {
+pub(crate) fn join(base: &Base<'_>, href: &str) -> Option<String> {
     let bytes = href.as_bytes();
     let first = *bytes.first()?;
     let (front, tail) = if first == b'/' {
         if matches!(bytes.get(1), Some(b'/' | b'\\')) {
             return None;
         }
-        (clean_origin(base)?, href)
-    } else if let Some(authority_len) = absolute(href) {
+        (base.origin?, href)
+    } else if let Some(authority_len) = absolute(base, href) {
         href.split_at_checked(authority_len)?
     } else if first.is_ascii_alphanumeric() && has_no_scheme(bytes) {
-        let directory = clean_directory(base)?;
-        (directory, href)
+        (base.directory?, href)
     } else {
         return None;
     };
@@ -33,7 +53,6 @@ pub(crate) fn join(base: &Url, href: &str) -> Option<String> {
     Some(text)
 }
 
-/// Scheme and authority of the base, when nothing in them is to be normalised.
 fn clean_origin(base: &Url) -> Option<&str> {
     let host = base.host_str()?;
     let clean = matches!(base.scheme(), "http" | "https")
@@ -44,9 +63,7 @@ fn clean_origin(base: &Url) -> Option<&str> {
     clean.then(|| &base[..Position::BeforePath])
 }
 
-/// The base up to the last slash of its path.
-fn clean_directory(base: &Url) -> Option<&str> {
-    let origin = clean_origin(base)?;
+fn clean_directory<'a>(base: &'a Url, origin: &str) -> Option<&'a str> {
     let path = base.path();
     let directory = path.get(..=path.rfind('/')?)?;
     if clean_tail(directory.as_bytes())? != directory.len() {
@@ -56,8 +73,16 @@ fn clean_directory(base: &Url) -> Option<&str> {
 }
 
 /// The length of `scheme://host` when the href is absolute and its host is a plain lower-case name.
-/// Ports, addresses and IDN go to the parser.
-fn absolute(href: &str) -> Option<usize> {
+/// Ports, addresses and IDN of other sites go to the parser.
+fn absolute(base: &Base<'_>, href: &str) -> Option<usize> {
+    // Most absolute links stay on their own site, whose authority is known to be clean.
+    if let Some(origin) = base.origin
+        && href
+            .strip_prefix(origin)
+            .is_some_and(|rest| rest.starts_with('/'))
+    {
+        return Some(origin.len());
+    }
     let scheme_len = if href.starts_with("https://") {
         8
     } else if href.starts_with("http://") {

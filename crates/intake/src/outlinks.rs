@@ -7,6 +7,7 @@ use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, NewLink, UrlKey
 use url::Url;
 
 use crate::canonical::{CanonicalError, Canonicalizer, QueryEncoding};
+use crate::fast::Base;
 use crate::scope::Scope;
 
 /// A reference as it stood on a page.
@@ -134,6 +135,7 @@ impl Outlinks {
         let Some(base) = base_url(page) else {
             return out;
         };
+        let base = Base::new(&base);
         let mut places: HashMap<UrlKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
         for (index, found) in found.into_iter().enumerate() {
             if index >= self.max_of(found.kind) {
@@ -167,7 +169,7 @@ impl Outlinks {
     fn resolve(
         &self,
         page: &PageRef<'_>,
-        base: &Url,
+        base: &Base<'_>,
         found: Found<'_>,
         out: &mut PageLinks,
     ) -> Option<(CrawlUrl, UrlKey)> {
@@ -179,7 +181,10 @@ impl Outlinks {
             out.unwanted += 1;
             return None;
         }
-        match self.canonicalizer.resolve(base, found.href, page.encoding) {
+        match self
+            .canonicalizer
+            .resolve_on(base, found.href, page.encoding)
+        {
             Ok(url) => {
                 let key = url.key(self.seed);
                 (key != page.key).then_some((url, key))
