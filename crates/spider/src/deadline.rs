@@ -35,6 +35,11 @@ impl Deadline {
         }
     }
 
+    /// The next step may take whatever is left of the whole.
+    pub(crate) fn last_step(&mut self) {
+        self.step = self.total;
+    }
+
     /// Ready when the step's time is up.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.sleep.as_mut().poll(cx).is_ready() {

@@ -185,3 +185,6 @@ impl Layer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

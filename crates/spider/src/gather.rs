@@ -59,8 +59,10 @@ impl<'a> Gather<'a> {
         self.share.granted().saturating_sub(self.decoded.len())
     }
 
-    /// Waits for more memory; false when the time is up first.
+    /// Waits for more memory; false when the fetch's time is up first. The server's clock stands still
+    /// meanwhile: the delay is ours, so the caller begins the step anew.
     pub(crate) async fn grow(&mut self, deadline: &mut Deadline) -> bool {
+        deadline.last_step();
         deadline.bound(self.share.grow()).await.is_some()
     }
 

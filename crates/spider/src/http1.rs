@@ -159,6 +159,7 @@ impl Http1 {
                     if !errand.gather.grow(errand.deadline).await {
                         return Err(Failure::Timeout("no memory in time"));
                     }
+                    errand.deadline.step(errand.limits.header_timeout);
                     self.tap.lock().allow(errand.gather.allowance());
                 }
             }

@@ -64,7 +64,7 @@ impl Http2 {
         &mut self,
         request: Request<Empty<Bytes>>,
         mut errand: Errand<'_>,
-        now: &dyn Fn() -> Timestamp,
+        now: &(dyn Fn() -> Timestamp + Sync),
     ) -> Result<Answer, Failure> {
         let rendered = render_request(&request);
         errand.deadline.step(errand.limits.header_timeout);
@@ -98,7 +98,7 @@ impl Http2 {
         &mut self,
         request: Request<Empty<Bytes>>,
         errand: &mut Errand<'_>,
-        now: &dyn Fn() -> Timestamp,
+        now: &(dyn Fn() -> Timestamp + Sync),
     ) -> Result<http::Response<Incoming>, Failure> {
         let timeout = Failure::Timeout("no answer in time");
         match errand.deadline.bound(self.sender.ready()).await {

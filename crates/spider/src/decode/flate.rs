@@ -137,8 +137,10 @@ fn inflate(
     room: usize,
 ) -> Result<(Step, bool), Corrupt> {
     let missing = room.saturating_sub(out.len());
-    // Doubles, like any vector, but not beyond the room there is.
-    out.reserve(missing.min(out.len().max(MIN_ROOM)));
+    // Doubles, like any vector, but never beyond the room there is, for all of it may be filled.
+    if out.capacity() == out.len() {
+        out.reserve_exact(missing.min(out.len().max(MIN_ROOM)));
+    }
     let (before_in, before_out) = (stream.total_in(), stream.total_out());
     let status = stream
         .decompress_vec(input, out, FlushDecompress::None)
