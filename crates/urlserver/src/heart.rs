@@ -233,10 +233,10 @@ impl Heart {
             return;
         };
         let first = !std::mem::replace(&mut out.announced, true);
-        host.clock.sent(out.host_turn, at, host.delay, first);
+        host.clock.sent(at, host.delay, first);
         let ip = out.ip;
         if let Some(state) = self.ips.get_mut(ip) {
-            state.clock.sent(out.ip_turn, at, ip_delay, first);
+            state.clock.sent(at, ip_delay, first);
         }
         self.settle(trans.slot, now);
         self.watch_ip(ip, now);
@@ -254,13 +254,12 @@ impl Heart {
         };
         self.orders -= 1;
         let seen = |delay| politeness::seen(done.sent, done.first_byte, done.ended, delay);
-        host.clock
-            .done(out.host_turn, seen(host.delay), out.announced);
+        host.clock.done(seen(host.delay), out.announced);
         if done.connect_failed {
             host.try_next_address(out.ip);
         }
         if let Some(state) = self.ips.get_mut(out.ip) {
-            state.clock.done(out.ip_turn, seen(ip_delay), out.announced);
+            state.clock.done(seen(ip_delay), out.announced);
         }
         if let Some(job) = out.job {
             let answer = done.robots.unwrap_or_else(|| {

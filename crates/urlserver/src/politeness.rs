@@ -14,6 +14,16 @@ use orbweaver_model::Timestamp;
 /// What every timestamp has lost by being cut to whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
+/// How long after it was written a request has reached its server, at the latest. A host without a
+/// delay may get one at any time, from its robots.txt, and is reckoned with as if it had one of a second.
+fn way(delay: Duration) -> Duration {
+    if delay.is_zero() {
+        Duration::from_millis(50)
+    } else {
+        delay / 20
+    }
+}
+
 /// The clock of one host or one address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
@@ -21,11 +31,10 @@ pub(crate) struct Clock {
     pub(crate) active: u32,
     /// Orders that are out and whose request is not known to be written.
     unsent: u32,
-    /// Number of the order given out last; only that one moves `base`, for every earlier one was
-    /// over a whole delay before.
-    turn: u32,
-    /// When the server has seen the last request, at the latest.
-    base: Option<Timestamp>,
+    /// When the server has seen the last request of those that are over, at the latest.
+    seen: Option<Timestamp>,
+    /// The same, as reckoned, for those whose requests are written and that are still out.
+    reckoned: Option<Timestamp>,
     /// Not before: Retry-After.
     hold: Timestamp,
 }
@@ -34,14 +43,14 @@ impl Clock {
     /// A clock that counts as asked at `asked`, or as never asked.
     pub(crate) fn starting(asked: Option<Timestamp>) -> Self {
         Self {
-            base: asked,
+            seen: asked,
             ..Self::default()
         }
     }
 
     /// The first moment at which the gap is kept.
     pub(crate) fn next_at(&self, delay: Duration) -> Timestamp {
-        match self.base {
+        match self.seen.max(self.reckoned) {
             Some(base) if !delay.is_zero() => {
                 self.hold.max(base.after(delay.saturating_add(ROUNDING)))
             }
@@ -69,32 +78,26 @@ impl Clock {
         self.hold
     }
 
-    /// An order goes out; the number says which one when its news comes.
-    pub(crate) fn give(&mut self) -> u32 {
+    /// An order goes out.
+    pub(crate) fn give(&mut self) {
         self.active += 1;
         self.unsent += 1;
-        self.turn = self.turn.wrapping_add(1);
-        self.turn
     }
 
     /// The request of an order was written; `first` unless that was known.
-    pub(crate) fn sent(&mut self, turn: u32, at: Timestamp, delay: Duration, first: bool) {
-        if first {
-            self.unsent = self.unsent.saturating_sub(1);
-        }
-        if turn == self.turn {
-            self.base = self.base.max(Some(at.after(delay / 20)));
-        }
+    pub(crate) fn sent(&mut self, at: Timestamp, delay: Duration, first: bool) {
+        self.unsent -= u32::from(first && self.unsent > 0);
+        self.reckoned = self.reckoned.max(Some(at.after(way(delay))));
     }
 
     /// An order is over. `seen` is when the server had seen its request, at the latest.
-    pub(crate) fn done(&mut self, turn: u32, seen: Timestamp, announced: bool) {
+    pub(crate) fn done(&mut self, seen: Timestamp, announced: bool) {
         self.active = self.active.saturating_sub(1);
-        if !announced {
-            self.unsent = self.unsent.saturating_sub(1);
-        }
-        if turn == self.turn {
-            self.base = Some(seen);
+        self.unsent -= u32::from(!announced && self.unsent > 0);
+        self.seen = self.seen.max(Some(seen));
+        // Once nothing is out, everything that was reckoned is known.
+        if self.active == 0 {
+            self.reckoned = None;
         }
     }
 
@@ -111,7 +114,7 @@ pub(crate) fn seen(
     ended: Timestamp,
     delay: Duration,
 ) -> Timestamp {
-    match (sent.map(|at| at.after(delay / 20)), first_byte) {
+    match (sent.map(|at| at.after(way(delay))), first_byte) {
         (Some(reckoned), Some(proof)) => reckoned.min(proof),
         (Some(reckoned), None) => reckoned,
         (None, Some(proof)) => proof,

@@ -85,9 +85,6 @@ pub(crate) enum Work {
 #[derive(Debug)]
 pub(crate) struct Out {
     pub(crate) ip: IpAddr,
-    /// Numbers of this order at the clocks of host and address.
-    pub(crate) host_turn: u32,
-    pub(crate) ip_turn: u32,
     /// The request is known to be written.
     pub(crate) announced: bool,
     /// For a robots.txt, what it is for.

@@ -269,14 +269,14 @@ impl Heart {
         };
         let out = Out {
             ip,
-            host_turn: host.clock.give(),
-            ip_turn: self.ips.entry(ip).clock.give(),
             announced: false,
             job,
         };
         let Some(trans) = found.occupy(slot, out) else {
             return;
         };
+        host.clock.give();
+        self.ips.entry(ip).clock.give();
         self.orders += 1;
         self.queued -= usize::from(purpose == Purpose::Page);
         self.actions.push(Action::Send(Order {
@@ -286,6 +286,8 @@ impl Heart {
             purpose,
             announce,
         }));
+        // Its place in line is used up; if it can go again, it gets in line at the end.
+        self.bench.enter(slot, SlotState::Emptied);
         self.settle(slot, now);
     }
 }
