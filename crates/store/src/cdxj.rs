@@ -218,6 +218,23 @@ fn open_index(path: &Path, sorted: bool) -> Result<Option<(File, bool)>, StoreEr
     Ok(None)
 }
 
+/// Calls `each` for every line of every index in a crawl directory that can be read.
+pub fn each_capture(dir: &Path, each: &mut dyn FnMut(IndexLine)) -> Result<(), StoreError> {
+    let layout = Layout::new(dir);
+    let open = format!("{CDXJ}{OPEN}");
+    let is_index = |name: &String| name.ends_with(CDXJ) || name.ends_with(&open);
+    for name in names(&layout.cdxj)?.iter().filter(|name| is_index(name)) {
+        let path = layout.cdxj.join(name);
+        let failed = |e| StoreError::io("read", &path, e);
+        let file = File::open(&path).map_err(failed)?;
+        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, file), 0);
+        while let Some(line) = lines.next_parsed().map_err(failed)? {
+            each(line);
+        }
+    }
+    Ok(())
+}
+
 fn search(file: &mut File, sorted: bool, surt: &str, url: &str) -> io::Result<Option<IndexLine>> {
     let prefix = format!("{surt} ").into_bytes();
     let start = if sorted { first_at(file, &prefix)? } else { 0 };

@@ -30,7 +30,7 @@ mod sample;
 mod warc;
 
 pub use archive::{Ack, Archive};
-pub use cdxj::{IndexLine, lookup};
+pub use cdxj::{IndexLine, each_capture, lookup};
 pub use check::{Finding, Severity, Summary, check};
 pub use error::StoreError;
 pub use exchange::{StoredExchange, exchange_at, get};

@@ -1,0 +1,120 @@
+//! After a kill: what the archive has and the doc index does not know yet.
+//!
+//! An exchange is archived before it is reported, so a process that dies in between leaves pages that are
+//! fetched and kept but still count as queued. They are read back from the archive and reported now,
+//! instead of being asked for a second time.
+
+use anyhow::Result;
+use tracing::info;
+
+use orbweaver_docindex::DocIndex;
+use orbweaver_model::{
+    Candidate, Column, CrawlUrl, Exchange, FetchResult, Order, Outcome, Purpose, Timestamp, TransId,
+};
+use orbweaver_store::{IndexLine, Recovery, StoredExchange, exchange_at};
+
+use crate::crawl_dir::CrawlDir;
+use crate::harvest::Harvest;
+
+/// Events folded at once.
+const GROUP: usize = 256;
+
+/// Reports every archived exchange whose URL is unfinished.
+pub(crate) fn adopt(
+    dir: &CrawlDir,
+    recovery: &Recovery,
+    docs: &mut DocIndex,
+    harvest: &Harvest,
+) -> Result<()> {
+    let mut found = Vec::new();
+    recovery.recent(&mut |line| found.push(line))?;
+    let mut events = Vec::new();
+    let mut adopted = 0;
+    for line in found {
+        if let Some(result) = unreported(dir, &line, docs, harvest)? {
+            events.push(harvest.adopt(&result));
+            adopted += 1;
+        }
+        if events.len() >= GROUP {
+            docs.apply(events.drain(..))?;
+        }
+    }
+    docs.apply(events)?;
+    if adopted > 0 {
+        info!(adopted, "pages taken over from the archive");
+    }
+    Ok(())
+}
+
+fn unreported(
+    dir: &CrawlDir,
+    line: &IndexLine,
+    docs: &DocIndex,
+    harvest: &Harvest,
+) -> Result<Option<FetchResult>> {
+    let Ok(url) = CrawlUrl::from_canonical(&line.url) else {
+        return Ok(None);
+    };
+    let key = url.key(harvest.seed);
+    if docs.is_finished(key)? {
+        return Ok(None);
+    }
+    let Some(entry) = docs.reader().entry(key)? else {
+        return Ok(None);
+    };
+    let stored = exchange_at(dir.path(), &line.filename, line.offset)?;
+    // A robots.txt is nobody's page, and an answer that led to another attempt is not the last word.
+    let is_page = stored
+        .metadata("purpose")
+        .is_none_or(|purpose| purpose == "page");
+    let last_word = stored
+        .outcome
+        .as_ref()
+        .is_some_and(|outcome| outcome.class.column() != Column::Queued);
+    if !is_page || !last_word {
+        return Ok(None);
+    }
+    Ok(restore(stored, harvest.candidate(entry), harvest))
+}
+
+/// The result as the spider gave it, as far as reading it again needs.
+fn restore(stored: StoredExchange, candidate: Candidate, harvest: &Harvest) -> Option<FetchResult> {
+    let ip = stored.ip?;
+    let exchange: Exchange = orbweaver_spider::reread(
+        stored.request.into(),
+        stored.response.into(),
+        stored.protocol,
+        stored.truncated,
+        &harvest.limits,
+    )?;
+    let outcome = stored
+        .outcome
+        .unwrap_or_else(|| Outcome::plain(orbweaver_model::OutcomeClass::Success));
+    let ended = Timestamp::from_millis(stored.started.as_millis() + u64::from(stored.millis));
+    // What is recorded of a redirect is decided again, together with its link.
+    let class = match exchange.status {
+        301 | 302 | 303 | 307 | 308 => orbweaver_model::OutcomeClass::RedirectFollowed,
+        _ => outcome.class,
+    };
+    Some(FetchResult {
+        order: Order {
+            trans: TransId {
+                generation: 0,
+                slot: 0,
+                active: 0,
+            },
+            ip,
+            candidate,
+            purpose: Purpose::Page,
+            announce: false,
+        },
+        outcome: Outcome { class, ..outcome },
+        started: stored.started,
+        sent: None,
+        first_byte: None,
+        ended,
+        wire_bytes: stored.wire_bytes,
+        connected: Some(ip),
+        exchange: Some(exchange),
+    })
+}

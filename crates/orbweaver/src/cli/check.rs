@@ -1,0 +1,169 @@
+//! `orbweaver check`: is everything in a crawl directory what it should be?
+
+use std::collections::HashSet;
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use orbweaver_docindex::{Entry, Reader};
+use orbweaver_store::Severity;
+
+use crate::control::{self, Question};
+use crate::crawl_dir::CrawlDir;
+use crate::exit::Ending;
+
+/// Check every WARC record, digest, CDXJ line, index entry and the ledger
+///
+/// Says what is wrong and where, changes nothing, and ends with code 6 when something is. Works while the
+/// crawl runs: what is just being written is noted, not blamed.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The directory of the crawl
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Print findings and the summary as JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// One line about a finding.
+fn finding(json: bool, severity: &str, place: &str, offset: Option<u64>, what: &str) -> String {
+    if json {
+        return serde_json::json!({"severity": severity, "place": place, "offset": offset, "what": what}).to_string();
+    }
+    match offset {
+        Some(offset) => format!("{severity}: {place}, byte {offset}: {what}"),
+        None => format!("{severity}: {place}: {what}"),
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let dir = CrawlDir::open(&self.dir)?;
+        let mut out = std::io::stdout().lock();
+        let mut failed = Ok(());
+        let archive = orbweaver_store::check(dir.path(), &mut |found| {
+            let severity = match found.severity {
+                Severity::Error => "error",
+                Severity::Note => "note",
+            };
+            if failed.is_ok() {
+                let line = finding(self.json, severity, &found.file, found.offset, &found.what);
+                failed = writeln!(out, "{line}");
+            }
+        });
+        failed?;
+        let index = self.index(&dir, &mut out)?;
+        let errors = archive.errors + index.errors;
+        if self.json {
+            let summary = serde_json::json!({
+                "files": archive.files, "records": archive.records, "captures": archive.captures,
+                "revisits": archive.revisits, "cdxj_lines": archive.lines, "urls": index.urls,
+                "notes": archive.notes, "errors": errors,
+            });
+            writeln!(out, "{summary}")?;
+        } else {
+            writeln!(
+                out,
+                "{} WARC files, {} records ({} captures, {} of them revisits), {} CDXJ lines, {} URLs in the index: {}",
+                archive.files,
+                archive.records,
+                archive.captures,
+                archive.revisits,
+                archive.lines,
+                index.urls,
+                if errors == 0 {
+                    "all sound".into()
+                } else {
+                    format!("{errors} errors")
+                },
+            )?;
+        }
+        Ok(if errors == 0 {
+            Ending::Done
+        } else {
+            Ending::Damaged
+        })
+    }
+
+    /// The doc index: asked for when a crawl runs, read otherwise.
+    fn index(&self, dir: &CrawlDir, out: &mut dyn Write) -> Result<IndexSummary> {
+        let mut lines: Box<dyn Iterator<Item = std::io::Result<String>>> =
+            match control::ask(dir, Question::Check)? {
+                Some(answer) => Box::new(answer.lines()),
+                None => {
+                    let reader = Reader::open(&dir.index(), super::status::READER_MEMORY)?;
+                    let mut found = Vec::new();
+                    write_index_findings(&reader, &mut found)?;
+                    write_unarchived(dir, &reader, &mut found)?;
+                    Box::new(std::io::Cursor::new(found).lines())
+                }
+            };
+        let mut summary = IndexSummary::default();
+        lines.try_for_each(|line| -> Result<()> {
+            let line = line?;
+            match line.split_once('\t') {
+                Some(("urls", count)) => summary.urls = count.parse().unwrap_or(0),
+                Some((keyspace, what)) => {
+                    summary.errors += 1;
+                    writeln!(
+                        out,
+                        "{}",
+                        finding(self.json, "error", &format!("index/{keyspace}"), None, what)
+                    )?;
+                }
+                None => {}
+            }
+            Ok(())
+        })?;
+        Ok(summary)
+    }
+}
+
+#[derive(Default)]
+struct IndexSummary {
+    urls: u64,
+    errors: u64,
+}
+
+/// Writes what is wrong with a doc index: `keyspace TAB what` lines, then `urls TAB count`.
+pub(crate) fn write_index_findings(reader: &Reader, out: &mut dyn Write) -> Result<()> {
+    let mut failed = Ok(());
+    let urls = orbweaver_docindex::check(reader, &mut |found| {
+        if failed.is_ok() {
+            failed = writeln!(
+                out,
+                "{}\t{}",
+                found.keyspace,
+                found.what.replace(['\n', '\t'], " ")
+            );
+        }
+    })?;
+    failed?;
+    writeln!(out, "urls\t{urls}")?;
+    Ok(())
+}
+
+/// A document that the index counts as fetched must be in the archive.
+fn write_unarchived(dir: &CrawlDir, reader: &Reader, out: &mut dyn Write) -> Result<()> {
+    let mut archived = HashSet::new();
+    let seed = reader.seed();
+    orbweaver_store::each_capture(dir.path(), &mut |line| {
+        archived.insert(seed.hash(&line.url));
+    })?;
+    for entry in reader.entries() {
+        let Entry { link, fate } = entry?;
+        let fetched =
+            fate.is_some_and(|fate| fate.due.is_none() && fate.report.outcome.class.is_document());
+        if fetched && !archived.contains(&seed.hash(link.url.as_str())) {
+            writeln!(
+                out,
+                "fates\t{} counts as fetched but is not in the archive",
+                link.url
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! `orbweaver crawl`: fetch sites, obey them, keep what they gave.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+use crate::config::Config;
+use crate::crawl_dir::CrawlDir;
+use crate::exit::{Ending, Fatal};
+use crate::pipeline;
+use crate::progress;
+use crate::settings::Settings;
+
+/// Crawl sites into a directory; run again on the same directory to resume
+///
+/// Starts from the URLs given, follows links within the scope, obeys robots.txt, asks each host gently,
+/// and keeps every answer in WARC files with a CDXJ index. A crawl that was stopped or killed goes on
+/// where it was when the same command, or just `orbweaver crawl -o DIR`, is run again.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  orbweaver crawl https://example.org -o example/
+  orbweaver crawl --seeds sites.txt --scope domain --depth 3 --contact mailto:me@example.org -o sites/
+  orbweaver crawl -o example/                     resume
+  orbweaver status example/                       what it did so far")]
+pub(crate) struct Args {
+    /// Where to start; `example.org/page` means https
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
+
+    /// A file with one URL a line; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    seeds: Option<PathBuf>,
+
+    /// The directory of the crawl
+    #[arg(short, long, value_name = "DIR", default_value = "crawl")]
+    output: PathBuf,
+
+    /// A TOML file with settings; flags win over it
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    what: Scope,
+
+    #[command(flatten)]
+    stop: Stop,
+
+    #[command(flatten)]
+    how: How,
+
+    /// How progress is shown: a live line on a terminal, plain lines, JSON lines, or not at all
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Progress::Auto)]
+    progress: Progress,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "What belongs to the crawl")]
+struct Scope {
+    /// host: the seeds' hosts; domain: their registered domains; prefix: below their directories; any
+    #[arg(long, value_name = "KIND", value_parser = ["host", "domain", "prefix", "any"])]
+    scope: Option<String>,
+
+    /// Only URLs that match this regular expression (repeatable)
+    #[arg(long, value_name = "REGEX")]
+    include: Vec<String>,
+
+    /// No URLs that match this regular expression (repeatable)
+    #[arg(long, value_name = "REGEX")]
+    exclude: Vec<String>,
+
+    /// Follow at most this many links from a seed
+    #[arg(long, value_name = "N")]
+    depth: Option<u16>,
+
+    /// Fetch images, styles and scripts too
+    #[arg(long)]
+    requisites: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "When to stop")]
+struct Stop {
+    /// Stop after this many pages
+    #[arg(long, value_name = "N")]
+    pages: Option<u64>,
+
+    /// At most this many pages of one host
+    #[arg(long, value_name = "N")]
+    host_pages: Option<u32>,
+
+    /// Stop after this time, such as 90s, 5m or 2h
+    #[arg(long, value_name = "TIME")]
+    time: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "How servers are asked")]
+struct How {
+    /// Requests per second to one host, and to one IP address; 0 means no limit [default: 1]
+    #[arg(long, value_name = "N")]
+    rate: Option<f64>,
+
+    /// Requests at once to one host [default: 1]
+    #[arg(long, value_name = "N")]
+    per_host: Option<u16>,
+
+    /// Requests at once to one IP address [default: as per host]
+    #[arg(long, value_name = "N")]
+    per_ip: Option<u16>,
+
+    /// Requests at once in all [default: 512]
+    #[arg(long, value_name = "N")]
+    concurrency: Option<usize>,
+
+    /// The memory budget of the process [default: 512M]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+
+    /// A private network that may be asked all the same (repeatable)
+    #[arg(long, value_name = "CIDR")]
+    allow_net: Vec<String>,
+
+    /// The whole User-Agent header
+    #[arg(long, value_name = "TEXT")]
+    user_agent: Option<String>,
+
+    /// A page or address where site owners can reach you; goes into the User-Agent
+    #[arg(long, value_name = "URL")]
+    contact: Option<String>,
+
+    /// Accept any TLS certificate
+    #[arg(long)]
+    insecure: bool,
+
+    /// Ask this DNS server instead of the system's
+    #[arg(long, value_name = "ADDR:PORT")]
+    resolver: Option<String>,
+
+    /// Trust the certificate authorities in this PEM file too
+    #[arg(long, value_name = "FILE")]
+    ca: Option<String>,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Progress {
+    /// Live on a terminal, plain otherwise.
+    Auto,
+    /// A line every few seconds.
+    Plain,
+    /// A JSON object a line.
+    Json,
+    /// Nothing.
+    Off,
+}
+
+impl Progress {
+    pub(crate) fn form(self) -> progress::Form {
+        match self {
+            Self::Auto if std::io::stderr().is_terminal() => progress::Form::Live,
+            Self::Auto | Self::Plain => progress::Form::Plain,
+            Self::Json => progress::Form::Json,
+            Self::Off => progress::Form::Off,
+        }
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let flags = self.flags()?;
+        let file = match &self.config {
+            Some(path) => Config::read(path).map_err(|error| Fatal::input(format!("{error:#}")))?,
+            None => Config::default(),
+        };
+        let given = file.under(flags);
+        // Look before anything is created: a mistake must not leave a directory behind.
+        let stored = match CrawlDir::open(&self.output) {
+            Ok(dir) => dir.stored_config()?,
+            Err(_) => Config::default(),
+        };
+        let config = with_all_seeds(stored, given);
+        let settings = Settings::new(&config)?;
+        if settings.seeds.is_empty() {
+            return Err(Fatal::input(
+                "nothing to crawl: give a URL, or --seeds FILE, or -o the directory of an earlier crawl",
+            ));
+        }
+        let dir = CrawlDir::create(&self.output)?;
+        dir.store_config(&config)?;
+        pipeline::run(&dir, settings, self.progress.form())
+    }
+
+    fn flags(&self) -> Result<Config> {
+        let mut config = Config {
+            seeds: self.urls.clone(),
+            ..Config::default()
+        };
+        if let Some(path) = &self.seeds {
+            config.seeds.extend(read_seeds(path)?);
+        }
+        let list = |values: &[String]| (!values.is_empty()).then(|| values.to_vec());
+        config.scope.kind = self.what.scope.clone();
+        config.scope.include = list(&self.what.include);
+        config.scope.exclude = list(&self.what.exclude);
+        config.scope.depth = self.what.depth;
+        config.scope.requisites = self.what.requisites.then_some(true);
+        config.budget.pages = self.stop.pages;
+        config.budget.host_pages = self.stop.host_pages;
+        config.budget.time = self.stop.time.clone();
+        config.politeness.rate = self.how.rate;
+        config.politeness.per_host = self.how.per_host;
+        config.politeness.per_ip = self.how.per_ip;
+        config.fetch.concurrency = self.how.concurrency;
+        config.fetch.allow_net = list(&self.how.allow_net);
+        config.fetch.insecure = self.how.insecure.then_some(true);
+        config.fetch.resolver = self.how.resolver.clone();
+        config.fetch.ca = self.how.ca.clone();
+        config.memory = self.how.memory.clone();
+        config.user_agent = self.how.user_agent.clone();
+        config.contact = self.how.contact.clone();
+        Ok(config)
+    }
+}
+
+/// Seeds add up over the runs of a crawl; everything else is as last given.
+fn with_all_seeds(stored: Config, given: Config) -> Config {
+    let mut seeds = stored.seeds.clone();
+    seeds.extend(
+        given
+            .seeds
+            .iter()
+            .filter(|seed| !stored.seeds.contains(seed))
+            .cloned(),
+    );
+    Config {
+        seeds,
+        ..stored.under(given)
+    }
+}
+
+/// The seed lines of a file, checked one by one so that a mistake is shown with its line.
+fn read_seeds(path: &std::path::Path) -> Result<Vec<String>> {
+    let bytes = if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes)
+            .context("cannot read standard input")?;
+        bytes
+    } else {
+        std::fs::read(path)
+            .map_err(|error| Fatal::input(format!("cannot read {}: {error}", path.display())))?
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let canonicalizer =
+        orbweaver_intake::Canonicalizer::new(orbweaver_intake::CanonicalOptions::default());
+    orbweaver_intake::parse_seeds(&text, &canonicalizer)
+        .map(|seeds| seeds.iter().map(ToString::to_string).collect())
+        .map_err(|error| Fatal::input(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,73 @@
+//! The command line: one file a verb.
+
+pub(crate) mod check;
+pub(crate) mod crawl;
+pub(crate) mod demo;
+pub(crate) mod get;
+pub(crate) mod inspect;
+pub(crate) mod outcomes;
+pub(crate) mod sim;
+pub(crate) mod status;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::Ending;
+
+/// The exit codes, as `--help` shows them.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done: nothing is left to do, or a limit that you set was reached
+  1  something failed that should not
+  2  the command line, the configuration, or an input is wrong
+  3  stopped by a signal; the same command resumes
+  4  the crawl directory cannot be used: in use, of another version, or no crawl
+  5  the disk is full, read-only, or failing; what was acknowledged is safe
+  6  check found something wrong
+  7  what was asked for is not there";
+
+/// A web crawler for one machine or a hundred.
+#[derive(Parser, Debug)]
+#[command(name = "orbweaver", version, about, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(propagate_version = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Crawl(crawl::Args),
+    Demo(demo::Args),
+    Status(status::Args),
+    Outcomes(outcomes::Args),
+    Get(get::Args),
+    Check(check::Args),
+    Sim(sim::Args),
+    Inspect(inspect::Args),
+}
+
+impl Cli {
+    /// Does what was asked.
+    pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        match self.verb {
+            Verb::Crawl(args) => args.run(),
+            Verb::Demo(args) => args.run(),
+            Verb::Status(args) => args.run(),
+            Verb::Outcomes(args) => args.run(),
+            Verb::Get(args) => args.run(),
+            Verb::Check(args) => args.run(),
+            Verb::Sim(args) => args.run(),
+            Verb::Inspect(args) => args.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,238 @@
+//! What the user wrote: configuration file, stored settings of a crawl directory, and flags, all in one
+//! shape that can be laid over one another. What the program needs is in `settings.rs`.
+//!
+//! Every key is optional here; the defaults live with the structs that use them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// A configuration as written. Later layers win key by key; lists replace lists.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// URLs to start from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) seeds: Vec<String>,
+    /// The whole User-Agent header. Its first word is the name that robots.txt rules are matched with.
+    pub(crate) user_agent: Option<String>,
+    /// An address or page where a site's owner can reach you; becomes part of the User-Agent.
+    pub(crate) contact: Option<String>,
+    /// The byte budget of the process, such as "512M".
+    pub(crate) memory: Option<String>,
+    pub(crate) scope: ScopeConfig,
+    pub(crate) budget: BudgetConfig,
+    pub(crate) politeness: PolitenessConfig,
+    pub(crate) fetch: FetchConfig,
+    pub(crate) retry: RetryConfig,
+    pub(crate) store: StoreConfig,
+    pub(crate) limits: LimitsConfig,
+}
+
+macro_rules! layer {
+    ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$outer])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(crate) struct $name {
+            $($(#[$inner])* pub(crate) $field: Option<$type>,)*
+        }
+
+        impl $name {
+            fn under(self, upper: Self) -> Self {
+                Self { $($field: upper.$field.or(self.$field),)* }
+            }
+        }
+    };
+}
+
+layer! {
+    /// What belongs to the crawl.
+    ScopeConfig {
+        /// host, domain, prefix or any.
+        kind: String,
+        /// Regular expressions; a URL must match one of them.
+        include: Vec<String>,
+        /// Regular expressions; a URL must match none of them.
+        exclude: Vec<String>,
+        /// Links followed from a seed at most.
+        depth: u16,
+        /// Fetch pictures, styles and scripts too.
+        requisites: bool,
+        /// Remove session ids from URLs.
+        strip_session_ids: bool,
+        /// Obey rel=nofollow, meta robots and X-Robots-Tag.
+        nofollow: bool,
+    }
+}
+
+layer! {
+    /// When to stop.
+    BudgetConfig {
+        /// Pages in all.
+        pages: u64,
+        /// Pages of one host.
+        #[serde(alias = "max_pages_per_host")]
+        host_pages: u32,
+        /// Running time, such as "90s" or "2h".
+        time: String,
+    }
+}
+
+layer! {
+    /// How gently servers are asked.
+    PolitenessConfig {
+        /// Requests per second to one host; 0 means no limit.
+        #[serde(alias = "Req_Host_Per_Sec", alias = "req_host_per_sec")]
+        rate: f64,
+        /// Requests at once to one host.
+        #[serde(alias = "Req_Host_Concurrent", alias = "req_host_concurrent")]
+        per_host: u16,
+        /// Requests per second to one IP address; 0 means no limit. The same as `rate` unless given.
+        ip_rate: f64,
+        /// Requests at once to one IP address.
+        per_ip: u16,
+        /// Hosts that are served at the same time.
+        #[serde(alias = "Queue_Count")]
+        queue_count: usize,
+        /// URLs held in RAM for one host.
+        #[serde(alias = "Queue_Len")]
+        queue_len: usize,
+    }
+}
+
+layer! {
+    /// How connections are made.
+    FetchConfig {
+        /// Fetches at once.
+        concurrency: usize,
+        /// Threads that fetch and read pages.
+        workers: usize,
+        /// Networks that may be asked although they are private.
+        allow_net: Vec<String>,
+        /// Accept any certificate.
+        insecure: bool,
+        /// The DNS server, as address:port.
+        resolver: String,
+        /// A PEM file with further certificate authorities.
+        ca: String,
+    }
+}
+
+layer! {
+    /// When a failed attempt is repeated.
+    RetryConfig {
+        /// Attempts at a URL whose server is overloaded (429, 503).
+        busy_attempts: u8,
+        /// Attempts at a URL that failed otherwise but may come back.
+        attempts: u8,
+        /// Seconds before the first repetition; each further one waits four times as long.
+        delay_s: f64,
+        /// Seconds that a crawl with nothing else to do waits for a repetition.
+        patience_s: f64,
+    }
+}
+
+layer! {
+    /// How pages are kept.
+    StoreConfig {
+        /// Size at which a WARC file is closed, such as "1G".
+        rotate: String,
+    }
+}
+
+layer! {
+    /// How much is taken from any server.
+    LimitsConfig {
+        connect_timeout_s: f64,
+        header_timeout_s: f64,
+        idle_timeout_s: f64,
+        #[serde(alias = "Timeout_Req_s")]
+        total_timeout_s: f64,
+        max_header_bytes: usize,
+        max_headers: usize,
+        #[serde(alias = "Max_Doc_Size")]
+        max_body_bytes: usize,
+        max_decoded_bytes: usize,
+        max_encodings: usize,
+        max_redirects: usize,
+        robots_max_bytes: usize,
+        robots_max_redirects: usize,
+        max_url_bytes: usize,
+        max_nesting: usize,
+        max_links_per_page: usize,
+        max_path_depth: usize,
+        retry_after_cap_s: f64,
+        crawl_delay_cap_s: f64,
+        max_sitemap_urls: usize,
+    }
+}
+
+impl Config {
+    /// Reads a file; an unknown key or a wrong type is an error that names the line.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text)
+            .with_context(|| format!("{} is not a valid configuration", path.display()))
+    }
+
+    /// This configuration with another laid over it.
+    pub(crate) fn under(self, upper: Self) -> Self {
+        Self {
+            seeds: if upper.seeds.is_empty() {
+                self.seeds
+            } else {
+                upper.seeds
+            },
+            user_agent: upper.user_agent.or(self.user_agent),
+            contact: upper.contact.or(self.contact),
+            memory: upper.memory.or(self.memory),
+            scope: self.scope.under(upper.scope),
+            budget: self.budget.under(upper.budget),
+            politeness: self.politeness.under(upper.politeness),
+            fetch: self.fetch.under(upper.fetch),
+            retry: self.retry.under(upper.retry),
+            store: self.store.under(upper.store),
+            limits: self.limits.under(upper.limits),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upper_layers_win_key_by_key() {
+        let lower: Config =
+            toml::from_str("contact = \"a\"\n[politeness]\nReq_Host_Per_Sec = 2.0\nper_host = 3")
+                .unwrap();
+        let upper: Config = toml::from_str("[politeness]\nrate = 5.0").unwrap();
+        let both = lower.under(upper);
+        assert_eq!(
+            (both.politeness.rate, both.politeness.per_host),
+            (Some(5.0), Some(3))
+        );
+        assert_eq!(both.contact.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_it() {
+        let error = toml::from_str::<Config>("[politeness]\nratte = 5.0")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("ratte") && error.contains("rate"), "{error}");
+    }
+
+    #[test]
+    fn a_stored_configuration_reads_back() {
+        let config: Config =
+            toml::from_str("seeds = [\"http://a/\"]\n[scope]\nkind = \"domain\"").unwrap();
+        assert_eq!(
+            toml::from_str::<Config>(&toml::to_string(&config).unwrap()).unwrap(),
+            config
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! A crawl directory: what lies where, and whether it is ours to use.
+//!
+//! | path | what |
+//! |---|---|
+//! | `orbweaver-crawl` | one line that names the format |
+//! | `crawl.toml` | the settings of the crawl, as given; a resumed crawl starts from them |
+//! | `index/` | the doc index |
+//! | `warc/`, `cdxj/` | what was fetched |
+//! | `control.sock` | while a crawl runs: where it answers questions |
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::config::Config;
+use crate::exit::{Ending, Fatal};
+
+const MARK: &str = "orbweaver-crawl";
+const FORMAT: &str = "orbweaver crawl directory, format 1\n";
+
+/// The directory of a crawl.
+#[derive(Clone, Debug)]
+pub(crate) struct CrawlDir {
+    path: PathBuf,
+}
+
+impl CrawlDir {
+    /// Creates the directory, or takes an existing crawl. Anything else in that place is left alone.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let dir = Self { path: path.into() };
+        match fs::read_dir(path) {
+            Ok(mut entries) => {
+                if entries.next().is_some() {
+                    return Self::open(path);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                fs::create_dir_all(path).map_err(|error| unusable(path, &error))?;
+            }
+            Err(error) => return Err(unusable(path, &error)),
+        }
+        fs::write(dir.path.join(MARK), FORMAT).map_err(|error| unusable(path, &error))?;
+        Ok(dir)
+    }
+
+    /// Takes an existing crawl.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        match fs::read_to_string(path.join(MARK)) {
+            Ok(mark) if mark == FORMAT => Ok(Self { path: path.into() }),
+            Ok(mark) => Err(Fatal::new(
+                Ending::Directory,
+                format!(
+                    "{shown} was written by another version ({}); use that version, or choose another directory",
+                    mark.trim()
+                ),
+            )),
+            Err(error) if error.kind() == ErrorKind::NotFound && path.exists() => Err(Fatal::new(
+                Ending::Directory,
+                format!(
+                    "{shown} holds no crawl; name a directory that `orbweaver crawl -o` has written, or an empty one for a new crawl"
+                ),
+            )),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Fatal::new(
+                Ending::Directory,
+                format!("there is no directory {shown}"),
+            )),
+            Err(error) => Err(unusable(path, &error)),
+        }
+    }
+
+    /// The directory itself.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the doc index is.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.path.join("index")
+    }
+
+    /// The settings that the crawl was last run with.
+    pub(crate) fn stored_config(&self) -> Result<Config> {
+        let path = self.path.join("crawl.toml");
+        if path.exists() {
+            Config::read(&path)
+        } else {
+            Ok(Config::default())
+        }
+    }
+
+    /// Keeps the settings for the next run.
+    pub(crate) fn store_config(&self, config: &Config) -> Result<()> {
+        let text = toml::to_string(config).context("the settings cannot be written as TOML")?;
+        let path = self.path.join("crawl.toml");
+        let fresh = path.with_extension("toml.new");
+        fs::write(&fresh, text)
+            .and_then(|()| fs::rename(&fresh, &path))
+            .map_err(|error| unusable(&self.path, &error))
+    }
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    let advice = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free some space, then run the same command again"
+        }
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
+            "choose a directory that this user may write to"
+        }
+        _ => "choose another directory with -o",
+    };
+    let ending = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem => {
+            Ending::Disk
+        }
+        _ => Ending::Directory,
+    };
+    Fatal::new(
+        ending,
+        format!("cannot use {}: {error}; {advice}", path.display()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_directory_is_made_and_found_again() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a/b");
+        let dir = CrawlDir::create(&path).unwrap();
+        let config: Config = toml::from_str("contact = \"x\"").unwrap();
+        dir.store_config(&config).unwrap();
+        assert_eq!(
+            CrawlDir::create(&path).unwrap().stored_config().unwrap(),
+            config
+        );
+    }
+
+    #[test]
+    fn what_is_no_crawl_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("thesis.txt"), "years of work").unwrap();
+        let error = CrawlDir::create(place.path()).unwrap_err();
+        assert!(error.to_string().contains("holds no crawl"), "{error}");
+        fs::write(
+            place.path().join(MARK),
+            "orbweaver crawl directory, format 9\n",
+        )
+        .unwrap();
+        let error = CrawlDir::create(place.path()).unwrap_err();
+        assert!(error.to_string().contains("format 9"), "{error}");
+    }
+}

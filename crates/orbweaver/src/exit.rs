@@ -1,0 +1,83 @@
+//! How the process ends: one number per kind of ending, the same for every verb.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why the process ends. `docs/exit-codes.md` and `orbweaver help` list the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Ending {
+    /// The work is done, or the limit that the user set was reached.
+    Done = 0,
+    /// Something failed that should not.
+    Failed = 1,
+    /// The command line, the configuration, or an input is wrong.
+    BadInput = 2,
+    /// Stopped by a signal; the same command resumes.
+    Interrupted = 3,
+    /// The crawl directory cannot be used: in use, of another version, or no crawl at all.
+    Directory = 4,
+    /// The disk is full, read-only, or failing; nothing that was acknowledged is lost.
+    Disk = 5,
+    /// `check` found something wrong.
+    Damaged = 6,
+    /// What was asked for is not there.
+    NotFound = 7,
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> Self {
+        Self::from(ending as u8)
+    }
+}
+
+/// An error that knows how the process should end. Anything else ends it as `Failed`.
+#[derive(Debug)]
+pub(crate) struct Fatal {
+    pub(crate) ending: Ending,
+    pub(crate) message: String,
+}
+
+impl Fatal {
+    pub(crate) fn new(ending: Ending, message: impl Into<String>) -> anyhow::Error {
+        Self {
+            ending,
+            message: message.into(),
+        }
+        .into()
+    }
+
+    pub(crate) fn input(message: impl Into<String>) -> anyhow::Error {
+        Self::new(Ending::BadInput, message)
+    }
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fatal {}
+
+/// How to end for an error from anywhere in the program.
+pub(crate) fn ending_of(error: &anyhow::Error) -> Ending {
+    use orbweaver_docindex::Error as Index;
+    if let Some(fatal) = error.downcast_ref::<Fatal>() {
+        return fatal.ending;
+    }
+    match error.downcast_ref::<Index>() {
+        Some(Index::InUse(_) | Index::Version { .. } | Index::Record { .. }) => {
+            return Ending::Directory;
+        }
+        Some(Index::Store(_) | Index::Stopped) => return Ending::Disk,
+        _ => {}
+    }
+    if error
+        .downcast_ref::<orbweaver_store::StoreError>()
+        .is_some()
+    {
+        return Ending::Disk;
+    }
+    Ending::Failed
+}

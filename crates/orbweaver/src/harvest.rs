@@ -1,0 +1,322 @@
+//! What happens to a result: it is read, archived, and reported to the doc index, in that order of
+//! acknowledgement. The report goes out only when the archive has the exchange on disk, so that a page
+//! that counts as done can always be read back.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use orbweaver_docindex::{Entry, Seen};
+use orbweaver_extract::Page;
+use orbweaver_intake::{Found, Outlinks, PageRef, surt};
+use orbweaver_model::{
+    Candidate, Column, CrawlUrl, Event, FetchResult, KeySeed, Limits, Link, LinkKind, NewLink,
+    Outcome, OutcomeClass, Report, Timestamp,
+};
+use orbweaver_spider::AddressPolicy;
+use orbweaver_store::{Archive, Archivist, Capture, Scratch};
+
+use crate::indexer::Indexer;
+use crate::redirect;
+use crate::retry::Decision;
+
+/// Above this backlog a worker that submits is likely to wait, and must not hold up its neighbours.
+const BUSY_BACKLOG: usize = 4 << 20;
+
+/// The stage between spider and doc index.
+pub(crate) struct Harvest {
+    pub(crate) outlinks: Outlinks,
+    pub(crate) seed: KeySeed,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) limits: Limits,
+    pub(crate) agent: String,
+    pub(crate) obey_nofollow: bool,
+    pub(crate) policy: AddressPolicy,
+    pub(crate) archive: Arc<Archive>,
+    pub(crate) archivist: Archivist,
+    pub(crate) indexer: Indexer,
+    pub(crate) counters: Counters,
+}
+
+/// What the progress line counts as it happens.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Answers to pages, whatever they were.
+    pub(crate) answers: AtomicU64,
+    /// Documents among them.
+    pub(crate) documents: AtomicU64,
+    /// Failures among them.
+    pub(crate) errors: AtomicU64,
+    /// Bytes received.
+    pub(crate) bytes: AtomicU64,
+}
+
+/// A result, read.
+struct Reading {
+    outcome: Outcome,
+    redirect: Option<String>,
+    links: Vec<NewLink>,
+}
+
+thread_local! {
+    /// The compressor's buffers; one a worker.
+    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
+}
+
+impl Harvest {
+    /// Takes in the result of a page.
+    pub(crate) fn page(
+        &self,
+        result: FetchResult,
+        decision: Decision,
+        permit: OwnedSemaphorePermit,
+    ) {
+        let reading = self.read_guarded(&result);
+        self.count(&result, &reading.outcome);
+        let key = result.order.candidate.key;
+        let event = match decision {
+            Decision::Final => {
+                let report = report(&result, reading.outcome, reading.redirect);
+                Event::Done {
+                    key,
+                    report,
+                    links: reading.links,
+                }
+            }
+            Decision::Again { due, .. } => {
+                let report = report(&result, put_off(&result, &reading.outcome), None);
+                Event::Retry { key, report, due }
+            }
+        };
+        self.archive(&result, event, permit);
+    }
+
+    /// Archives a robots.txt; the URL server reads it.
+    pub(crate) fn robots(&self, result: &FetchResult) {
+        let outcome = result.outcome.clone();
+        self.submit(result, &outcome, Box::new(|_| {}));
+    }
+
+    /// Finishes a URL whose exchange an earlier process has archived but not reported.
+    pub(crate) fn adopt(&self, result: &FetchResult) -> Event {
+        let reading = self.read_guarded(result);
+        let report = report(result, reading.outcome, reading.redirect);
+        Event::Done {
+            key: result.order.candidate.key,
+            report,
+            links: reading.links,
+        }
+    }
+
+    /// The candidate that an entry of the doc index stands for.
+    pub(crate) fn candidate(&self, entry: Entry) -> Candidate {
+        let link = entry.link;
+        Candidate {
+            key: link.url.key(self.seed),
+            doc_id: link.doc_id,
+            url: link.url,
+            kind: link.kind,
+            depth: link.depth,
+            attempts: entry.fate.map_or(0, |fate| fate.attempts),
+            chain: link.chain,
+        }
+    }
+
+    /// Sitemaps named by a robots.txt, as links.
+    pub(crate) fn sitemaps(&self, origin: &str, urls: &[Box<str>], at: Timestamp) -> Option<Event> {
+        let base = CrawlUrl::from_canonical(&format!("{origin}/robots.txt")).ok()?;
+        let page = PageRef {
+            key: base.key(self.seed),
+            url: &base,
+            kind: LinkKind::Seed,
+            depth: 0,
+            base: None,
+            encoding: None,
+        };
+        let found = urls.iter().map(|href| Found {
+            href,
+            kind: LinkKind::SitemapFile,
+            nofollow: false,
+        });
+        let links = self
+            .outlinks
+            .links(&page, found, |key| self.seen.contains(key))
+            .links;
+        // A sitemap is no page: what it lists counts from where the crawl began.
+        let links: Vec<_> = links
+            .into_iter()
+            .map(|new| {
+                self.outlinks.judge(Link {
+                    depth: 0,
+                    via: None,
+                    ..new.link
+                })
+            })
+            .collect();
+        (!links.is_empty()).then_some(Event::Links { links, at })
+    }
+
+    /// A reader that fails on some page must not take the crawl with it: the page is recorded so.
+    fn read_guarded(&self, result: &FetchResult) -> Reading {
+        let read = std::panic::AssertUnwindSafe(|| self.read(result));
+        std::panic::catch_unwind(read).unwrap_or_else(|_| Reading {
+            outcome: Outcome::because(
+                OutcomeClass::FailedParse,
+                "the page reader failed; please report this page",
+            ),
+            redirect: None,
+            links: Vec::new(),
+        })
+    }
+
+    fn read(&self, result: &FetchResult) -> Reading {
+        let mut outcome = result.outcome.clone();
+        match outcome.class {
+            OutcomeClass::RedirectFollowed => {
+                let key_of = |url: &CrawlUrl| url.key(self.seed);
+                let max = self.limits.max_redirects;
+                let way = redirect::judge(result, &self.outlinks, &self.policy, key_of, max);
+                let links = way.link.into_iter().collect();
+                Reading {
+                    outcome: way.outcome,
+                    redirect: way.target,
+                    links,
+                }
+            }
+            class if class.is_document() => {
+                let links = self.links(result, &mut outcome);
+                Reading {
+                    outcome,
+                    redirect: None,
+                    links,
+                }
+            }
+            _ => Reading {
+                outcome,
+                redirect: None,
+                links: Vec::new(),
+            },
+        }
+    }
+
+    fn links(&self, result: &FetchResult, outcome: &mut Outcome) -> Vec<NewLink> {
+        let Some(exchange) = &result.exchange else {
+            return Vec::new();
+        };
+        let candidate = &result.order.candidate;
+        let reading = orbweaver_extract::read(&Page {
+            url: &candidate.url,
+            headers: &exchange.headers,
+            body: &exchange.body,
+            limits: &self.limits,
+            agent: &self.agent,
+            kind: candidate.kind,
+        });
+        if let Some(note) = reading.notes.first().filter(|_| outcome.reason.is_empty()) {
+            outcome.reason = note.to_string();
+        }
+        if self.obey_nofollow && reading.nofollow {
+            return Vec::new();
+        }
+        let encode = orbweaver_extract::query_encoder(reading.encoding);
+        let page = PageRef {
+            url: &candidate.url,
+            key: candidate.key,
+            kind: candidate.kind,
+            depth: candidate.depth,
+            base: reading.base.as_deref(),
+            encoding: encode.as_ref().map(|encode| encode as _),
+        };
+        let found = reading.links.iter().map(|link| Found {
+            href: link.href,
+            kind: link.kind,
+            nofollow: link.nofollow && self.obey_nofollow,
+        });
+        self.outlinks
+            .links(&page, found, |key| self.seen.contains(key))
+            .links
+    }
+
+    fn archive(&self, result: &FetchResult, event: Event, permit: OwnedSemaphorePermit) {
+        let indexer = self.indexer.clone();
+        if result.exchange.is_none() {
+            indexer.event(event, Some(permit));
+            return;
+        }
+        let outcome = match &event {
+            Event::Done { report, .. } | Event::Retry { report, .. } => report.outcome.clone(),
+            _ => result.outcome.clone(),
+        };
+        let ack = Box::new(move |stored: Result<_, _>| match stored {
+            Ok(_) => indexer.event(event, Some(permit)),
+            // Unstored means unreported: the URL stays claimed and is fetched again by the next run.
+            Err(error) => tracing::warn!(%error, "exchange not stored"),
+        });
+        self.submit(result, &outcome, ack);
+    }
+
+    fn submit(&self, result: &FetchResult, outcome: &Outcome, ack: orbweaver_store::Ack) {
+        let key = surt(result.order.url());
+        let capture = Capture {
+            result,
+            surt: &key,
+            outcome,
+            via: None,
+        };
+        let prepared = SCRATCH.with_borrow_mut(|scratch| {
+            let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
+            self.archivist.prepare(&capture, scratch)
+        });
+        let Some(prepared) = prepared else {
+            return;
+        };
+        if self.archive.backlog() > BUSY_BACKLOG {
+            tokio::task::block_in_place(|| self.archive.submit(prepared, ack));
+        } else {
+            self.archive.submit(prepared, ack);
+        }
+    }
+
+    /// Counts a URL that the URL server gave up.
+    pub(crate) fn count_refusal(&self, outcome: &Outcome) {
+        if outcome.class.column() == Column::Failed {
+            self.counters.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn count(&self, result: &FetchResult, outcome: &Outcome) {
+        self.counters.answers.fetch_add(1, Ordering::Relaxed);
+        self.counters
+            .bytes
+            .fetch_add(result.wire_bytes, Ordering::Relaxed);
+        if outcome.class.is_document() {
+            self.counters.documents.fetch_add(1, Ordering::Relaxed);
+        } else if outcome.class.column() == Column::Failed {
+            self.counters.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn report(result: &FetchResult, outcome: Outcome, redirect: Option<String>) -> Report {
+    Report {
+        outcome,
+        status: result.status(),
+        ip: Some(result.connected.unwrap_or(result.order.ip)),
+        bytes: result.wire_bytes,
+        millis: result.millis(),
+        at: result.ended,
+        redirect,
+    }
+}
+
+/// The outcome of an attempt that will be repeated.
+fn put_off(result: &FetchResult, outcome: &Outcome) -> Outcome {
+    let why = match result.status() {
+        Some(status) => format!("status {status}, asked again later"),
+        None if outcome.reason.is_empty() => format!("{}, asked again later", outcome.class),
+        None => format!("{}: {}, asked again later", outcome.class, outcome.reason),
+    };
+    Outcome::because(OutcomeClass::Deferred, why)
+}

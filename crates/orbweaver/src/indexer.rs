@@ -1,0 +1,321 @@
+//! The doc index at work: one thread that owns it, folds what arrives in groups, and hands out candidates.
+//!
+//! A queue leads here: from the workers, the store's thread and the URL server. What fills it is bounded
+//! by permits that the workers hold and this thread gives back after the commit.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use orbweaver_docindex::{DocIndex, Ledger, Wanted};
+use orbweaver_model::{Candidate, Event, RobotsRecord, Timestamp};
+
+use crate::clock::Clock;
+
+/// Events folded in one commit at most.
+const GROUP: usize = 1024;
+/// Time between two syncs of the index to the disk itself.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// How often the thread looks at the clock when nothing arrives.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What arrives at the thread.
+enum Message {
+    Event(Box<Event>, Option<OwnedSemaphorePermit>),
+    Wanted { want: usize, reject: Vec<u64> },
+    Stop,
+}
+
+/// The way to the thread.
+#[derive(Clone)]
+pub(crate) struct Indexer {
+    inbox: Sender<Message>,
+}
+
+impl Indexer {
+    /// Folds an event; the permit comes back after the commit.
+    pub(crate) fn event(&self, event: Event, permit: Option<OwnedSemaphorePermit>) {
+        // When the thread is gone the crawl is ending, and the URL stays claimed for the next run.
+        let _ = self.inbox.send(Message::Event(Box::new(event), permit));
+    }
+
+    /// The URL server has room; it is answered when there is something to give.
+    pub(crate) fn wanted(&self, want: usize, reject: Vec<u64>) {
+        let _ = self.inbox.send(Message::Wanted { want, reject });
+    }
+
+    /// Folds what has arrived, then ends the thread.
+    pub(crate) fn stop(&self) {
+        let _ = self.inbox.send(Message::Stop);
+    }
+}
+
+/// Where the index stands, for whoever watches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) ledger: Ledger,
+    /// When the next retry or the next waiting host comes round; only set while nothing else is left.
+    pub(crate) waits_until: Option<Timestamp>,
+}
+
+/// Why there is nothing more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Idle {
+    /// There is work.
+    No,
+    /// Every URL is finished.
+    Empty,
+    /// What is left is due later than the crawl is willing to wait.
+    Later,
+    /// The page budget is spent.
+    Budget,
+    /// The index failed; the thread's result says how.
+    Failed,
+}
+
+/// What the thread needs to know.
+pub(crate) struct IndexerOptions {
+    /// Documents to fetch in all; 0 means no limit.
+    pub(crate) pages: u64,
+    /// URLs handed out for one host at once.
+    pub(crate) per_host: usize,
+    /// How long to wait for a retry when nothing else is left.
+    pub(crate) patience: Duration,
+}
+
+/// The thread, seen from outside.
+pub(crate) struct Running {
+    pub(crate) indexer: Indexer,
+    pub(crate) standing: Arc<Mutex<Standing>>,
+    pub(crate) idle: watch::Receiver<Idle>,
+    inbox: Option<(Receiver<Message>, watch::Sender<Idle>)>,
+}
+
+impl Running {
+    /// The way in exists before the thread does, because others must be built with it first.
+    pub(crate) fn new() -> Self {
+        let (sender, inbox) = channel();
+        let (say_idle, idle) = watch::channel(Idle::No);
+        Self {
+            indexer: Indexer { inbox: sender },
+            standing: Arc::default(),
+            idle,
+            inbox: Some((inbox, say_idle)),
+        }
+    }
+
+    /// Starts the thread. `give` takes candidates to the URL server, and what is kept of their robots.txt.
+    pub(crate) fn start(
+        &mut self,
+        index: DocIndex,
+        options: IndexerOptions,
+        clock: Clock,
+        give: impl Fn(Vec<(String, RobotsRecord)>, Vec<Candidate>) + Send + 'static,
+    ) -> Result<JoinHandle<Result<()>>> {
+        let (inbox, say_idle) = self
+            .inbox
+            .take()
+            .context("the index thread is started once")?;
+        let mut work = Work {
+            index,
+            options,
+            clock,
+            give: Box::new(give),
+            standing: Arc::clone(&self.standing),
+            say_idle,
+            open_wish: None,
+            origins: HashSet::new(),
+            synced: Instant::now(),
+            dirty: false,
+        };
+        thread::Builder::new()
+            .name("index".into())
+            .spawn(move || {
+                let ended = work.run(&inbox);
+                if ended.is_err() {
+                    work.say_idle.send_replace(Idle::Failed);
+                }
+                ended
+            })
+            .context("cannot start the index thread")
+    }
+}
+
+type Give = dyn Fn(Vec<(String, RobotsRecord)>, Vec<Candidate>) + Send;
+
+struct Wish {
+    want: usize,
+    reject: HashSet<u64>,
+    /// The URL server has heard that there is nothing for now.
+    told: bool,
+}
+
+struct Work {
+    index: DocIndex,
+    options: IndexerOptions,
+    clock: Clock,
+    give: Box<Give>,
+    standing: Arc<Mutex<Standing>>,
+    say_idle: watch::Sender<Idle>,
+    /// The URL server's last request, while it could not be met. It has been told so and asks again by
+    /// itself, but what arrives meanwhile need not wait for that.
+    open_wish: Option<Wish>,
+    /// Origins whose kept robots.txt has been handed over, by hash. Only filled in a resumed crawl.
+    origins: HashSet<u64>,
+    synced: Instant,
+    dirty: bool,
+}
+
+impl Work {
+    fn run(&mut self, inbox: &Receiver<Message>) -> Result<()> {
+        loop {
+            let stop = match inbox.recv_timeout(TICK) {
+                Ok(first) => self.group(first, inbox)?,
+                Err(RecvTimeoutError::Timeout) => false,
+                Err(RecvTimeoutError::Disconnected) => true,
+            };
+            if stop {
+                self.index.sync()?;
+                self.publish(None);
+                return Ok(());
+            }
+            self.serve()?;
+            if self.dirty && self.synced.elapsed() >= SYNC_EVERY {
+                self.index.sync()?;
+                self.synced = Instant::now();
+                self.dirty = false;
+            }
+        }
+    }
+
+    /// Folds all that has arrived in one commit. True when it is time to stop.
+    fn group(&mut self, first: Message, inbox: &Receiver<Message>) -> Result<bool> {
+        let mut events = Vec::new();
+        let mut permits = Vec::new();
+        let mut stop = false;
+        for message in std::iter::once(first).chain(inbox.try_iter()) {
+            match message {
+                Message::Event(event, permit) => {
+                    events.push(*event);
+                    permits.extend(permit);
+                }
+                Message::Wanted { want, reject } => {
+                    let reject = reject.into_iter().collect();
+                    self.open_wish = Some(Wish {
+                        want,
+                        reject,
+                        told: false,
+                    });
+                }
+                Message::Stop => stop = true,
+            }
+            if events.len() >= GROUP {
+                break;
+            }
+        }
+        if !events.is_empty() {
+            self.index.apply(events)?;
+            self.dirty = true;
+        }
+        drop(permits);
+        Ok(stop)
+    }
+
+    /// Meets the URL server's wish as far as possible, and says so when nothing is left.
+    fn serve(&mut self) -> Result<()> {
+        let now = (self.clock)();
+        let left = self.budget_left();
+        let mut waits_until = None;
+        let mut idle = Idle::No;
+        if let Some(mut wish) = self.open_wish.take() {
+            let wanted = Wanted {
+                urls: wish.want.min(left),
+                per_host: self.options.per_host,
+                reject: std::mem::take(&mut wish.reject),
+            };
+            let found = if wanted.urls == 0 {
+                Vec::new()
+            } else {
+                self.index.candidates(&wanted, now)?
+            };
+            self.dirty |= !found.is_empty();
+            wish.reject = wanted.reject;
+            wish.want -= found.len();
+            wish.reject
+                .extend(well_supplied(&found, self.options.per_host));
+            let tell = !std::mem::replace(&mut wish.told, true);
+            if wish.want > 0 {
+                self.open_wish = Some(wish);
+            }
+            if tell || !found.is_empty() {
+                let robots = self.kept_robots(&found)?;
+                (self.give)(robots, found);
+            }
+        }
+        if self.index.claimed() == 0 && self.open_wish.is_some() {
+            waits_until = self.index.next_chance(now);
+            idle = self.idleness(left, waits_until, now);
+        }
+        self.publish(waits_until);
+        self.say_idle
+            .send_if_modified(|said| std::mem::replace(said, idle) != idle);
+        Ok(())
+    }
+
+    /// The robots.txt files that an earlier run has kept for origins that this one comes to first.
+    fn kept_robots(&mut self, found: &[Candidate]) -> Result<Vec<(String, RobotsRecord)>> {
+        let mut kept = Vec::new();
+        for candidate in found.iter().filter(|_| self.index.resumed()) {
+            let origin = candidate.url.origin();
+            if self.origins.insert(self.index.seed().hash(origin))
+                && let Some(record) = self.index.robots(origin)?
+            {
+                kept.push((origin.to_owned(), record));
+            }
+        }
+        Ok(kept)
+    }
+
+    fn idleness(&self, left: usize, next: Option<Timestamp>, now: Timestamp) -> Idle {
+        match next {
+            _ if self.index.ledger().queued == 0 => Idle::Empty,
+            _ if left == 0 => Idle::Budget,
+            Some(at) if at > now.after(self.options.patience) => Idle::Later,
+            // Either a wait that is worth it, or a host whose turn the next round brings.
+            _ => Idle::No,
+        }
+    }
+
+    fn budget_left(&self) -> usize {
+        if self.options.pages == 0 {
+            return usize::MAX;
+        }
+        let spent = self.index.ledger().documents() + self.index.claimed() as u64;
+        usize::try_from(self.options.pages.saturating_sub(spent)).unwrap_or(usize::MAX)
+    }
+
+    fn publish(&self, waits_until: Option<Timestamp>) {
+        let standing = Standing {
+            ledger: self.index.ledger().clone(),
+            waits_until,
+        };
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+    }
+}
+
+/// Hosts that have just got so much that they need no more before the URL server asks again.
+fn well_supplied(found: &[Candidate], per_host: usize) -> impl Iterator<Item = u64> {
+    let mut counts = HashMap::new();
+    for candidate in found {
+        *counts.entry(candidate.key.host).or_insert(0usize) += 1;
+    }
+    counts
+        .into_iter()
+        .filter(move |(_, count)| count * 2 >= per_host)
+        .map(|(host, _)| host)
+}

@@ -1,0 +1,694 @@
+//! The ring: built, run, and stopped in order.
+//!
+//! | queue | from → to | capacity | when full |
+//! |---|---|---|---|
+//! | orders | URL server → spider | `concurrency` | never: the URL server counts what is out |
+//! | permits | spider → doc index | 2 × `concurrency` + 256 results | the spider takes no order |
+//! | announcements | spider → URL server | one per order out | never |
+//! | archive | spider's workers → store | 16 MiB | the worker waits beside the runtime |
+//! | index | workers, store, URL server → doc index | one per permit, plus requests | never |
+//! | notices | URL server → doc index | 1,024 | they wait in the URL server |
+//! | inbox | doc index, spider → URL server | 1,024 | the sender waits |
+//!
+//! Everything that enters the doc index does so through its thread (`indexer.rs`); everything that is
+//! fetched goes through `harvest.rs`. Stopping walks the list from the top: the URL server gives back what
+//! is not out, the spider finishes what is, the store writes what it has, the doc index folds what remains.
+
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use orbweaver_docindex::{DocIndex, IndexOptions};
+use orbweaver_intake::{Canonicalizer, Outlinks, Scope};
+use orbweaver_model::{
+    CrawlUrl, Event, KeySeed, Link, LinkKind, Order, Outcome, OutcomeClass, Purpose,
+};
+use orbweaver_spider::{
+    AddressPolicy, ByteBudget, Resolver, ResolverOptions, Spider, SpiderOptions, TlsOptions,
+};
+use orbweaver_store::{Archive, StoreOptions, Writer};
+use orbweaver_urlserver::server::Resolving;
+use orbweaver_urlserver::{
+    Bottleneck, Census, Done, Handle, Links, Notice, Resolve, Resolved, UrlServer, UrlServerOptions,
+};
+
+use crate::adopt;
+use crate::cli::{check, outcomes, status::Status};
+use crate::clock::{self, Clock};
+use crate::control::{Control, Question};
+use crate::crawl_dir::CrawlDir;
+use crate::exit::{Ending, Fatal};
+use crate::harvest::Harvest;
+use crate::indexer::{self, Idle, IndexerOptions};
+use crate::progress::{self, Form, Progress};
+use crate::redirect;
+use crate::retry::{self, Decision};
+use crate::settings::Settings;
+
+/// How long requests that are out may take to end when the crawl is told to stop. With the last commit
+/// it stays below the ten seconds that a user waits.
+const LAST_REQUESTS: Duration = Duration::from_secs(6);
+
+/// Why the ring stops turning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    Idle(Idle),
+    Time,
+    Signal,
+}
+
+/// What a run came to, for the summary.
+#[derive(Debug)]
+pub(crate) struct Outline {
+    pub(crate) ending: Ending,
+    pub(crate) seconds: f64,
+    pub(crate) pages: u64,
+    pub(crate) status: Status,
+}
+
+/// Runs a crawl to its end and says how it went.
+pub(crate) fn run(dir: &CrawlDir, settings: Settings, form: Form) -> Result<Ending> {
+    let outline = crawl(dir, settings, form)?;
+    if matches!(form, Form::Live | Form::Plain) {
+        crate::summary::print(dir, &outline)?;
+    }
+    Ok(outline.ending)
+}
+
+/// Runs a crawl to its end.
+pub(crate) fn crawl(dir: &CrawlDir, settings: Settings, form: Form) -> Result<Outline> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(settings.workers)
+        .thread_name("worker")
+        .enable_all()
+        .build()
+        .context("cannot start the worker threads")?;
+    allow_many_files();
+    let progress = Progress::new(form);
+    let outline = runtime.block_on(turn(dir, settings, progress));
+    // Lookups that never end must not keep the process.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    outline
+}
+
+async fn turn(dir: &CrawlDir, settings: Settings, progress: Progress) -> Result<Outline> {
+    if !settings.has_contact {
+        progress.say(
+            "orbweaver: no contact is set; give --contact URL so that site owners can reach you",
+        );
+    }
+    let mut signals = Signals::new()?;
+    let ring = Ring::build(dir, &settings)?;
+    let (reason, progress) = ring.watch(&settings, progress, &mut signals).await;
+    ring.stop(reason, progress, &mut signals).await
+}
+
+/// The ring while it turns.
+struct Ring {
+    clock: Clock,
+    began: Instant,
+    urlserver: Handle,
+    harvest: Arc<Harvest>,
+    archive: Arc<Archive>,
+    index: indexer::Running,
+    index_thread: JoinHandle<Result<()>>,
+    dispatcher: tokio::task::JoinHandle<()>,
+    /// Dropped or told, the dispatcher lets no more orders out and waits for those that are.
+    last_orders: tokio::sync::watch::Sender<bool>,
+    /// What the store complains of, while it does.
+    trouble: Arc<Mutex<Option<String>>>,
+    workers: usize,
+    reader: orbweaver_docindex::Reader,
+    _control: Control,
+}
+
+impl Ring {
+    fn build(dir: &CrawlDir, settings: &Settings) -> Result<Self> {
+        let clock = clock::steady();
+        let index_options = IndexOptions {
+            memory: settings.memory / 4,
+            seed: KeySeed(random()?),
+            host_pages: settings.host_pages,
+        };
+        let mut docs = DocIndex::open(&dir.index(), index_options, clock())?;
+        let (writer, recovery) = Writer::open(dir.path(), store_options(settings))?;
+        let trouble: Arc<Mutex<Option<String>>> = Arc::default();
+        let complaints = Arc::clone(&trouble);
+        let archive = Arc::new(Archive::start(writer, move |failure| {
+            *complaints.lock().unwrap_or_else(PoisonError::into_inner) =
+                failure.map(ToString::to_string);
+        })?);
+        let mut index = indexer::Running::new();
+        let policy = AddressPolicy::new(settings.allow_net.clone());
+        let scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
+        let canonicalizer = Canonicalizer::new(settings.canonical.clone());
+        let harvest = Arc::new(Harvest {
+            outlinks: Outlinks::new(canonicalizer, scope, docs.seed(), &settings.limits),
+            seed: docs.seed(),
+            seen: docs.seen(),
+            limits: settings.limits.clone(),
+            agent: settings.agent.clone(),
+            obey_nofollow: settings.obey_nofollow,
+            policy: policy.clone(),
+            archivist: archive.archivist(),
+            archive: Arc::clone(&archive),
+            indexer: index.indexer.clone(),
+            counters: Default::default(),
+        });
+        let resumed = docs.resumed();
+        if resumed {
+            adopt::adopt(dir, &recovery, &mut docs, &harvest)?;
+        }
+        docs.apply([seeds(&settings.seeds, &harvest, clock())])?;
+        let reader = docs.reader();
+        let control = Control::listen(dir, reader.clone(), answer)?;
+
+        let (orders, order_queue) = mpsc::channel(settings.concurrency);
+        let (notices, notice_queue) = mpsc::channel(1024);
+        let resolver_options = ResolverOptions {
+            server: settings.resolver,
+            ..ResolverOptions::default()
+        };
+        let resolver = Arc::new(Addresses {
+            resolver: Resolver::new(resolver_options, policy.clone()),
+            policy: policy.clone(),
+        });
+        let links = Links {
+            orders,
+            notices,
+            resolver,
+            clock: Clock::clone(&clock),
+        };
+        let (urlserver, _) = UrlServer::spawn(urlserver_options(settings, resumed), links)?;
+        let spider = Spider::new(spider_options(settings, policy)?, Clock::clone(&clock))?;
+
+        let give_to = urlserver.clone();
+        let runtime = tokio::runtime::Handle::current();
+        let index_options = IndexerOptions {
+            pages: settings.pages,
+            per_host: settings.queue_len,
+            patience: settings.retry.patience,
+        };
+        let index_thread = index.start(
+            docs,
+            index_options,
+            Clock::clone(&clock),
+            move |robots, candidates| {
+                runtime.block_on(async {
+                    // The URL server ends only when the crawl does; what it does not take stays claimed.
+                    for (origin, record) in robots {
+                        let _ = give_to.known_robots(origin, record).await;
+                    }
+                    let _ = give_to.candidates(candidates).await;
+                });
+            },
+        )?;
+        tokio::spawn(hear(
+            notice_queue,
+            Arc::clone(&harvest),
+            settings.retry.clone(),
+            Clock::clone(&clock),
+        ));
+        let (last_orders, stop) = tokio::sync::watch::channel(false);
+        let desk = Arc::new(Desk {
+            spider,
+            urlserver: urlserver.clone(),
+            harvest: Arc::clone(&harvest),
+            retry: settings.retry.clone(),
+            announcements: announce_to(urlserver.clone()),
+        });
+        let permits = Arc::new(Semaphore::new(settings.concurrency * 2 + 256));
+        let dispatcher = tokio::spawn(dispatch(order_queue, desk, permits, stop));
+        Ok(Self {
+            clock,
+            began: Instant::now(),
+            urlserver,
+            harvest,
+            archive,
+            index,
+            index_thread,
+            dispatcher,
+            last_orders,
+            trouble,
+            workers: settings.workers,
+            reader,
+            _control: control,
+        })
+    }
+
+    /// Shows progress until there is a reason to stop.
+    async fn watch(
+        &self,
+        settings: &Settings,
+        mut progress: Progress,
+        signals: &mut Signals,
+    ) -> (Reason, Progress) {
+        let mut idle = self.index.idle.clone();
+        let mut ticks = tokio::time::interval(Progress::EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut cpu = (Instant::now(), progress::cpu_time(), 0.0);
+        let mut said = None;
+        let end = async {
+            match settings.time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(end);
+        let reason = loop {
+            tokio::select! {
+                Ok(idle) = idle.wait_for(|idle| *idle != Idle::No) => break Reason::Idle(*idle),
+                () = &mut end => break Reason::Time,
+                () = signals.next() => break Reason::Signal,
+                _ = ticks.tick() => {
+                    if cpu.0.elapsed() >= Duration::from_secs(1) {
+                        let used = progress::cpu_time();
+                        let busy = used.saturating_sub(cpu.1).as_secs_f64() / cpu.0.elapsed().as_secs_f64();
+                        cpu = (Instant::now(), used, busy);
+                    }
+                    let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    if trouble != said {
+                        progress.say(&format!("orbweaver: {}", trouble.as_deref().unwrap_or("the store writes again")));
+                        said = trouble;
+                    }
+                    progress.show(self.standing(cpu.2).await);
+                }
+            }
+        };
+        (reason, progress)
+    }
+
+    async fn standing(&self, busy: f64) -> progress::Standing {
+        let census = self.urlserver.census().await.unwrap_or_default();
+        let index = self
+            .index
+            .standing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let counters = &self.harvest.counters;
+        progress::Standing {
+            seconds: self.began.elapsed().as_secs_f64(),
+            pages: counters.documents.load(Ordering::Relaxed),
+            rate: 0.0,
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            queued: index.ledger.queued,
+            hosts_active: census.hosts,
+            in_flight: census.orders,
+            errors: counters.errors.load(Ordering::Relaxed),
+            limited_by: self.limit(&census, &index, busy),
+        }
+    }
+
+    /// What more of would make the crawl faster.
+    fn limit(&self, census: &Census, index: &indexer::Standing, busy: f64) -> String {
+        if self
+            .trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+        {
+            return "store (the disk fails)".into();
+        }
+        // The workers and, at full load, the threads of index and store beside them.
+        if busy > 0.85 * self.workers as f64 {
+            return "CPU".into();
+        }
+        if self.archive.backlog() > 4 << 20 {
+            return "store".into();
+        }
+        let wait = index
+            .waits_until
+            .map(|until| until.since((self.clock)()).as_secs());
+        match (census.bottleneck, wait) {
+            (_, Some(seconds)) if census.orders == 0 => {
+                format!("politeness (next try in {seconds} s)")
+            }
+            (Bottleneck::Politeness, _) => "politeness".into(),
+            (Bottleneck::Sockets, _) => "sockets".into(),
+            (Bottleneck::Resolver, _) => "DNS".into(),
+            (Bottleneck::Candidates, _) => "nothing left to ask".into(),
+        }
+    }
+
+    /// Stops each stage after the one before it has stopped.
+    async fn stop(
+        self,
+        reason: Reason,
+        progress: Progress,
+        signals: &mut Signals,
+    ) -> Result<Outline> {
+        if reason == Reason::Signal {
+            progress.say(
+                "orbweaver: stopping; requests that are out may end, a second signal ends at once",
+            );
+        }
+        let began = self.began;
+        let finish = async {
+            if let Ok(unasked) = self.urlserver.drain().await {
+                let keys = unasked.iter().map(|candidate| candidate.key).collect();
+                self.index.indexer.event(Event::Return { keys }, None);
+            }
+            self.last_orders.send_replace(true);
+            let standing = self.standing(0.0).await;
+            let _ = self.dispatcher.await;
+            let archive = Arc::clone(&self.archive);
+            let stored = tokio::task::spawn_blocking(move || archive.close()).await;
+            self.index.indexer.stop();
+            let thread = self.index_thread;
+            let indexed = tokio::task::spawn_blocking(move || thread.join()).await;
+            let pages = self.harvest.counters.documents.load(Ordering::Relaxed);
+            progress.finish(progress::Standing {
+                pages,
+                limited_by: "the end".into(),
+                ..standing
+            });
+            indexed
+                .context("the index thread")?
+                .map_err(|_| anyhow::anyhow!("the index thread failed"))??;
+            stored.context("the store thread")??;
+            anyhow::Ok((pages, Status::read(&self.reader, false)?))
+        };
+        let (pages, status) = tokio::select! {
+            end = finish => end?,
+            () = signals.next() => {
+                return Err(Fatal::new(Ending::Interrupted, "ended at once; the same command resumes"));
+            }
+        };
+        let ending = match reason {
+            Reason::Signal => Ending::Interrupted,
+            Reason::Time | Reason::Idle(_) => Ending::Done,
+        };
+        Ok(Outline {
+            ending,
+            seconds: began.elapsed().as_secs_f64(),
+            pages,
+            status,
+        })
+    }
+}
+
+/// What a worker needs to carry out an order.
+struct Desk {
+    spider: Spider,
+    urlserver: Handle,
+    harvest: Arc<Harvest>,
+    retry: retry::RetryOptions,
+    announcements: mpsc::UnboundedSender<(orbweaver_model::TransId, orbweaver_model::Timestamp)>,
+}
+
+impl Desk {
+    async fn carry_out(&self, order: Order, permit: OwnedSemaphorePermit) {
+        let purpose = order.purpose;
+        // Nobody listens only when the crawl is over.
+        let announce = |trans, at| {
+            let _ = self.announcements.send((trans, at));
+        };
+        let result = self.spider.fetch(order, &announce).await;
+        let trans = result.order.trans;
+        match purpose {
+            Purpose::Robots => {
+                let (moved_to, _) = redirect::location(&result, &self.harvest.outlinks);
+                let _ = self
+                    .urlserver
+                    .done(trans, Done::robots(&result, moved_to, None))
+                    .await;
+                self.harvest.robots(&result);
+            }
+            Purpose::Page => {
+                let decision = retry::decide(&result, &self.retry, &self.harvest.limits);
+                if let Decision::Again {
+                    due,
+                    whole_host: true,
+                } = decision
+                {
+                    // Before the place is free, lest the next order slip out.
+                    let candidate = &result.order.candidate;
+                    let _ = self.urlserver.hold(candidate.url.host(), due).await;
+                    let wait = Event::Host {
+                        host: candidate.key.host,
+                        not_before: due,
+                    };
+                    self.harvest.indexer.event(wait, None);
+                }
+                let _ = self.urlserver.done(trans, Done::page(&result)).await;
+                self.harvest.page(result, decision, permit);
+            }
+        }
+    }
+}
+
+/// Hands each order to a task of its own.
+async fn dispatch(
+    mut orders: mpsc::Receiver<Order>,
+    desk: Arc<Desk>,
+    permits: Arc<Semaphore>,
+    mut stop: tokio::sync::watch::Receiver<bool>,
+) {
+    let mut out = JoinSet::new();
+    loop {
+        let order = tokio::select! {
+            order = orders.recv() => order,
+            _ = stop.wait_for(|stop| *stop) => None,
+        };
+        let Some(order) = order else {
+            break;
+        };
+        let permit = tokio::select! {
+            permit = Arc::clone(&permits).acquire_owned() => permit,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let Ok(permit) = permit else {
+            break;
+        };
+        let desk = Arc::clone(&desk);
+        out.spawn(async move { desk.carry_out(order, permit).await });
+        while out.try_join_next().is_some() {}
+    }
+    let rest = async { while out.join_next().await.is_some() {} };
+    // What does not end in time stays claimed and is fetched by the next run.
+    let _ = tokio::time::timeout(LAST_REQUESTS, rest).await;
+}
+
+/// Carries announcements over: the spider calls, the URL server's inbox may be full for a moment.
+fn announce_to(
+    urlserver: Handle,
+) -> mpsc::UnboundedSender<(orbweaver_model::TransId, orbweaver_model::Timestamp)> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some((trans, at)) = receiver.recv().await {
+            if urlserver.sent(trans, at).await.is_err() {
+                break;
+            }
+        }
+    });
+    sender
+}
+
+/// Takes what the URL server has to say to the doc index.
+async fn hear(
+    mut notices: mpsc::Receiver<Notice>,
+    harvest: Arc<Harvest>,
+    retry: retry::RetryOptions,
+    clock: Clock,
+) {
+    let indexer = harvest.indexer.clone();
+    while let Some(notice) = notices.recv().await {
+        let at = clock();
+        match notice {
+            Notice::NeedCandidates { want, reject } => indexer.wanted(want, reject),
+            Notice::Refuse { candidate, outcome } => {
+                harvest.count_refusal(&outcome);
+                indexer.event(retry::refusal(&candidate, outcome, &retry, at), None);
+            }
+            Notice::Return { candidates, until } => {
+                if let (Some(first), Some(until)) = (candidates.first(), until) {
+                    indexer.event(
+                        Event::Host {
+                            host: first.key.host,
+                            not_before: until,
+                        },
+                        None,
+                    );
+                }
+                let keys = candidates.iter().map(|candidate| candidate.key).collect();
+                indexer.event(Event::Return { keys }, None);
+            }
+            Notice::Sitemaps { origin, urls } => {
+                if let Some(event) = harvest.sitemaps(&origin, &urls, at) {
+                    indexer.event(event, None);
+                }
+            }
+            Notice::StoreRobots { origin, record } => {
+                indexer.event(
+                    Event::Robots {
+                        origin,
+                        robots: record,
+                    },
+                    None,
+                );
+            }
+        }
+    }
+}
+
+/// The resolver, as the URL server wants it: an address as a host resolves to itself, if it may.
+struct Addresses {
+    resolver: Resolver,
+    policy: AddressPolicy,
+}
+
+impl Resolve for Addresses {
+    fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
+        Box::pin(async move {
+            if let Some(ip) = literal(host) {
+                self.policy.check(ip).map_err(|why| {
+                    Outcome::because(OutcomeClass::DeniedPolicy, format!("{ip}: {}", why.0))
+                })?;
+                return Ok(Resolved {
+                    addresses: vec![ip],
+                    ttl: Duration::MAX,
+                });
+            }
+            let found = self.resolver.resolve(host).await;
+            found
+                .map(|found| Resolved {
+                    addresses: found.addresses,
+                    ttl: found.ttl,
+                })
+                .map_err(|error| error.outcome())
+        })
+    }
+}
+
+fn literal(host: &str) -> Option<IpAddr> {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    bare.unwrap_or(host).parse().ok()
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+fn seeds(urls: &[CrawlUrl], harvest: &Harvest, at: orbweaver_model::Timestamp) -> Event {
+    let links = urls.iter().map(|url| {
+        harvest.outlinks.judge(Link {
+            url: url.clone(),
+            kind: LinkKind::Seed,
+            depth: 0,
+            priority: orbweaver_intake::priority(LinkKind::Seed),
+            via: None,
+            chain: Vec::new(),
+        })
+    });
+    Event::Links {
+        links: links.collect(),
+        at,
+    }
+}
+
+/// Answers a question of another process about this crawl.
+fn answer(
+    question: Question,
+    reader: &orbweaver_docindex::Reader,
+    out: &mut dyn std::io::Write,
+) -> Result<()> {
+    match question {
+        Question::Status => Ok(writeln!(
+            out,
+            "{}",
+            serde_json::to_string(&Status::read(reader, true)?)?
+        )?),
+        Question::Outcomes => outcomes::write(reader, out),
+        Question::Check => check::write_index_findings(reader, out),
+    }
+}
+
+fn urlserver_options(settings: &Settings, resumed: bool) -> UrlServerOptions {
+    UrlServerOptions {
+        queue_count: settings.queue_count,
+        queue_len: settings.queue_len,
+        host_concurrent: settings.per_host,
+        host_per_sec: settings.host_rate,
+        ip_concurrent: settings.per_ip,
+        ip_per_sec: settings.ip_rate,
+        in_flight: settings.concurrency,
+        agent: settings.agent.clone(),
+        limits: settings.limits.clone(),
+        rest_bytes: usize::try_from(settings.memory / 8).unwrap_or(usize::MAX),
+        resumed,
+        ..UrlServerOptions::default()
+    }
+}
+
+fn spider_options(settings: &Settings, policy: AddressPolicy) -> Result<SpiderOptions> {
+    let extra_roots_pem = match &settings.ca {
+        Some(path) => std::fs::read(path)
+            .map_err(|error| Fatal::input(format!("cannot read {}: {error}", path.display())))?,
+        None => Vec::new(),
+    };
+    Ok(SpiderOptions {
+        user_agent: settings.user_agent.clone(),
+        limits: settings.limits.clone(),
+        policy,
+        tls: TlsOptions {
+            insecure: settings.insecure,
+            extra_roots_pem,
+        },
+        memory: ByteBudget::new(usize::try_from(settings.memory / 4).unwrap_or(usize::MAX)),
+        ..SpiderOptions::default()
+    })
+}
+
+fn store_options(settings: &Settings) -> StoreOptions {
+    StoreOptions {
+        rotate_bytes: settings.rotate,
+        operator: settings.user_agent.clone(),
+        robots: "obey".into(),
+        ..StoreOptions::default()
+    }
+}
+
+/// A secret from the operating system.
+fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    let mut source = std::fs::File::open("/dev/urandom").context("cannot open /dev/urandom")?;
+    std::io::Read::read_exact(&mut source, &mut bytes).context("cannot read /dev/urandom")?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Thousands of connections need thousands of file descriptors; the usual soft limit is 1,024.
+fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Refused means that the limit stays as it is, and that connections beyond it fail as such.
+    let _ = setrlimit(Resource::Nofile, limit);
+}

@@ -1,0 +1,141 @@
+//! Where a redirect leads, and whether the crawl goes there.
+//!
+//! Nothing is followed here: the target is a link like any other and comes back through the ring, so that
+//! robots.txt, politeness, scope and the address policy hold for it.
+
+use orbweaver_intake::{Found, Outlinks, PageRef};
+use orbweaver_model::{
+    Candidate, CrawlUrl, FetchResult, Link, LinkKind, NewLink, Outcome, OutcomeClass, UrlKey,
+};
+use orbweaver_spider::AddressPolicy;
+
+/// What follows from a redirect.
+#[derive(Debug)]
+pub(crate) struct Redirect {
+    /// What is recorded for the URL that redirected.
+    pub(crate) outcome: Outcome,
+    /// The target, canonical when it is a URL and as written when it is not.
+    pub(crate) target: Option<String>,
+    /// The target as a link, to be fetched or recorded as refused.
+    pub(crate) link: Option<NewLink>,
+}
+
+/// Reads the Location of a response against the URL that gave it.
+pub(crate) fn location(
+    result: &FetchResult,
+    outlinks: &Outlinks,
+) -> (Option<CrawlUrl>, Option<String>) {
+    let Some(value) = result
+        .exchange
+        .as_ref()
+        .and_then(|exchange| exchange.headers.get(http::header::LOCATION))
+    else {
+        return (None, None);
+    };
+    // Header bytes beyond ASCII are UTF-8 where they are anything.
+    let href = String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let candidate = &result.order.candidate;
+    let page = PageRef {
+        url: &candidate.url,
+        key: candidate.key,
+        kind: candidate.kind,
+        depth: candidate.depth,
+        base: None,
+        encoding: None,
+    };
+    let found = Found {
+        href: &href,
+        kind: LinkKind::Redirect,
+        nofollow: false,
+    };
+    let url = outlinks
+        .links(&page, [found], |_| false)
+        .links
+        .pop()
+        .map(|new| new.link.url);
+    (url, Some(href))
+}
+
+/// Judges the redirect of a page.
+pub(crate) fn judge(
+    result: &FetchResult,
+    outlinks: &Outlinks,
+    policy: &AddressPolicy,
+    key_of: impl Fn(&CrawlUrl) -> UrlKey,
+    max_redirects: usize,
+) -> Redirect {
+    let candidate = &result.order.candidate;
+    let (Some(url), written) = location(result, outlinks) else {
+        let (_, written) = location(result, outlinks);
+        let reason = "the Location is no URL that can be followed";
+        return Redirect {
+            outcome: refused(reason),
+            target: written,
+            link: None,
+        };
+    };
+    drop(written);
+    let target = Some(url.to_string());
+    if let Err(why) = permitted(&url, policy) {
+        return Redirect {
+            outcome: refused(&why),
+            target,
+            link: None,
+        };
+    }
+    let key = key_of(&url);
+    if key == candidate.key || candidate.chain.contains(&key) {
+        let outcome = Outcome::because(OutcomeClass::RedirectLimit, "redirect loop");
+        return Redirect {
+            outcome,
+            target,
+            link: None,
+        };
+    }
+    if candidate.chain.len() >= max_redirects {
+        let reason = format!("more than {max_redirects} redirects in a row");
+        return Redirect {
+            outcome: Outcome::because(OutcomeClass::RedirectLimit, reason),
+            target,
+            link: None,
+        };
+    }
+    let new = outlinks.judge(continuation(candidate, url));
+    let outcome = match &new.refused {
+        Some(why) => refused(&format!("its target is refused: {}", why.reason)),
+        None => Outcome::plain(OutcomeClass::RedirectFollowed),
+    };
+    Redirect {
+        outcome,
+        target,
+        link: Some(new),
+    }
+}
+
+/// An address in the URL itself can be judged at once; names are judged when they are connected to.
+fn permitted(url: &CrawlUrl, policy: &AddressPolicy) -> Result<(), String> {
+    policy
+        .check_port(url.port())
+        .map_err(|why| format!("port {}: {}", url.port(), why.0))?;
+    match url.host_ip() {
+        Some(ip) => policy.check(ip).map_err(|why| format!("{ip}: {}", why.0)),
+        None => Ok(()),
+    }
+}
+
+fn continuation(candidate: &Candidate, url: CrawlUrl) -> Link {
+    let mut chain = candidate.chain.clone();
+    chain.push(candidate.key);
+    Link {
+        url,
+        kind: LinkKind::Redirect,
+        depth: candidate.depth,
+        priority: orbweaver_intake::priority(LinkKind::Redirect),
+        via: Some(candidate.key),
+        chain,
+    }
+}
+
+fn refused(reason: &str) -> Outcome {
+    Outcome::because(OutcomeClass::RedirectRefused, reason)
+}

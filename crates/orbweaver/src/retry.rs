@@ -1,0 +1,168 @@
+//! When a failed attempt is repeated: one table for every outcome.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use orbweaver_model::{
+    Candidate, Event, FetchResult, Limits, Outcome, OutcomeClass, Report, Timestamp,
+};
+
+/// How persistent the crawl is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RetryOptions {
+    /// Attempts at a URL whose server says that it is overloaded.
+    pub(crate) busy_attempts: u8,
+    /// Attempts at a URL that failed in a way that may pass.
+    pub(crate) attempts: u8,
+    /// Wait before the first repetition; each further one waits four times as long.
+    pub(crate) delay: Duration,
+    /// How long a crawl with nothing else to do waits for a repetition instead of ending.
+    pub(crate) patience: Duration,
+}
+
+impl Default for RetryOptions {
+    fn default() -> Self {
+        Self {
+            busy_attempts: 4,
+            attempts: 2,
+            delay: Duration::from_secs(2),
+            patience: Duration::from_secs(120),
+        }
+    }
+}
+
+/// What follows from an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// The outcome stands.
+    Final,
+    /// The URL is asked for again.
+    Again {
+        /// Not before.
+        due: Timestamp,
+        /// The server asked for patience: its whole host waits as long.
+        whole_host: bool,
+    },
+}
+
+/// Decides by class, status and the attempts made before this one.
+pub(crate) fn decide(result: &FetchResult, options: &RetryOptions, limits: &Limits) -> Decision {
+    let made = result.order.candidate.attempts.saturating_add(1);
+    let status = result.status();
+    let busy = matches!(status, Some(429 | 503));
+    let may_pass = match result.outcome.class {
+        OutcomeClass::HttpError => busy || matches!(status, Some(408 | 425 | 500 | 502 | 504)),
+        OutcomeClass::FailedConnect
+        | OutcomeClass::FailedTimeout
+        | OutcomeClass::FailedProtocol => true,
+        _ => false,
+    };
+    let most = if busy {
+        options.busy_attempts
+    } else {
+        options.attempts
+    };
+    if !may_pass || made >= most {
+        return Decision::Final;
+    }
+    let back_off = options
+        .delay
+        .saturating_mul(4u32.saturating_pow(u32::from(made - 1)));
+    let asked = (result.exchange.as_ref())
+        .filter(|_| busy)
+        .and_then(|exchange| retry_after(&exchange.headers, result.ended));
+    let wait = asked
+        .map_or(back_off, |asked| asked.max(options.delay))
+        .min(limits.retry_after_cap);
+    Decision::Again {
+        due: result.ended.after(wait),
+        whole_host: busy,
+    }
+}
+
+/// What is reported of a URL that the URL server gave up before any request for it.
+pub(crate) fn refusal(
+    candidate: &Candidate,
+    outcome: Outcome,
+    options: &RetryOptions,
+    at: Timestamp,
+) -> Event {
+    let key = candidate.key;
+    let made = candidate.attempts.saturating_add(1);
+    let report = |outcome| Report {
+        outcome,
+        status: None,
+        ip: None,
+        bytes: 0,
+        millis: 0,
+        at,
+        redirect: None,
+    };
+    // The URL server has asked for robots.txt as often as it makes sense; a name may resolve later.
+    if outcome.class == OutcomeClass::FailedDns && made < options.attempts {
+        let outcome = Outcome::because(
+            OutcomeClass::Deferred,
+            format!("{}, asked again later", outcome.reason),
+        );
+        return Event::Retry {
+            key,
+            report: report(outcome),
+            due: at.after(options.delay),
+        };
+    }
+    Event::Done {
+        key,
+        report: report(outcome),
+        links: Vec::new(),
+    }
+}
+
+/// Retry-After as seconds or as a date; none when it is absent, unreadable or in the past.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let value = headers
+        .get(http::header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number has are a very long wait, not a mistake.
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    let millis = date.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis();
+    let date = Timestamp::from_millis(u64::try_from(millis).ok()?);
+    Some(date.since(now)).filter(|wait| !wait.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn after(value: &str) -> Option<Duration> {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            http::header::RETRY_AFTER,
+            HeaderValue::from_str(value).unwrap(),
+        );
+        retry_after(&headers, Timestamp::from_millis(784_111_777_000))
+    }
+
+    #[test]
+    fn retry_after_in_all_its_forms() {
+        assert_eq!(after("5"), Some(Duration::from_secs(5)));
+        assert_eq!(
+            after("99999999999999999999"),
+            Some(Duration::from_secs(u64::MAX))
+        );
+        assert_eq!(
+            after("Sun, 06 Nov 1994 08:50:37 GMT"),
+            Some(Duration::from_secs(60))
+        );
+        for useless in ["soon", "-10", "", "Sun, 06 Nov 1994 08:48:37 GMT"] {
+            assert_eq!(after(useless), None, "{useless}");
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! What the program needs: a configuration, validated once, every mistake reported at once.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use ipnet::IpNet;
+
+use orbweaver_intake::{CanonicalOptions, Canonicalizer, Scope, ScopeKind, ScopeOptions};
+use orbweaver_model::{CrawlUrl, Limits};
+
+use crate::config::{Config, LimitsConfig};
+use crate::exit::Fatal;
+use crate::retry::RetryOptions;
+use crate::units;
+
+/// A crawl as it is to be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) seeds: Vec<CrawlUrl>,
+    pub(crate) user_agent: String,
+    /// The first word of the user agent: the name in robots.txt.
+    pub(crate) agent: String,
+    pub(crate) has_contact: bool,
+    pub(crate) memory: u64,
+    pub(crate) scope: ScopeOptions,
+    pub(crate) canonical: CanonicalOptions,
+    pub(crate) obey_nofollow: bool,
+    /// Pages in all; 0 means no limit.
+    pub(crate) pages: u64,
+    /// Pages of one host; 0 means no limit.
+    pub(crate) host_pages: u32,
+    pub(crate) time: Option<Duration>,
+    pub(crate) host_rate: f64,
+    pub(crate) per_host: u16,
+    pub(crate) ip_rate: f64,
+    pub(crate) per_ip: u16,
+    pub(crate) queue_count: usize,
+    pub(crate) queue_len: usize,
+    pub(crate) concurrency: usize,
+    pub(crate) workers: usize,
+    pub(crate) allow_net: Vec<IpNet>,
+    pub(crate) insecure: bool,
+    pub(crate) resolver: Option<SocketAddr>,
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) retry: RetryOptions,
+    pub(crate) rotate: u64,
+    pub(crate) limits: Limits,
+}
+
+/// Collects what is wrong, so that one run shows all of it.
+#[derive(Default)]
+struct Mistakes(Vec<String>);
+
+impl Mistakes {
+    fn take<T>(&mut self, result: Result<T, String>) -> Option<T> {
+        result.map_err(|message| self.0.push(message)).ok()
+    }
+
+    fn demand(&mut self, holds: bool, message: &str) {
+        if !holds {
+            self.0.push(message.into());
+        }
+    }
+}
+
+impl Settings {
+    /// Validates a configuration.
+    pub(crate) fn new(config: &Config) -> Result<Self> {
+        let mut wrong = Mistakes::default();
+        let limits = limits(&config.limits, &mut wrong);
+        let canonical = CanonicalOptions {
+            strip_session_ids: config.scope.strip_session_ids.unwrap_or(false),
+            max_url_bytes: limits.max_url_bytes,
+        };
+        let scope = scope_options(config, &limits, &mut wrong);
+        let canonicalizer = Canonicalizer::new(canonical.clone());
+        let seeds: Vec<CrawlUrl> = (config.seeds.iter())
+            .filter_map(|text| {
+                let seed = orbweaver_intake::seeds::parse_seed(text, &canonicalizer);
+                wrong.take(seed.map_err(|error| format!("`{text}` is not a URL to crawl: {error}")))
+            })
+            .collect();
+        wrong.take(Scope::new(scope.clone(), &seeds).map_err(|error| error.to_string()));
+        let (user_agent, has_contact) = user_agent(config, &mut wrong);
+        let politeness = &config.politeness;
+        let host_rate = rate(politeness.rate, 1.0, "rate", &mut wrong);
+        let per_host = politeness.per_host.unwrap_or(1);
+        let fetch = &config.fetch;
+        let concurrency = fetch.concurrency.unwrap_or(512);
+        let memory = config
+            .memory
+            .as_deref()
+            .map(units::size)
+            .and_then(|size| wrong.take(size));
+        let settings = Self {
+            seeds,
+            agent: user_agent
+                .split(['/', ' '])
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            user_agent,
+            has_contact,
+            memory: memory.unwrap_or(512 << 20),
+            scope,
+            canonical,
+            obey_nofollow: config.scope.nofollow.unwrap_or(true),
+            pages: config.budget.pages.unwrap_or(0),
+            host_pages: config.budget.host_pages.unwrap_or(0),
+            time: config
+                .budget
+                .time
+                .as_deref()
+                .map(units::duration)
+                .and_then(|time| wrong.take(time)),
+            host_rate,
+            per_host,
+            ip_rate: rate(politeness.ip_rate, host_rate, "ip_rate", &mut wrong),
+            // A host is never allowed more than its address, so a raised host limit carries the other along.
+            per_ip: politeness.per_ip.unwrap_or(per_host),
+            queue_count: politeness.queue_count.unwrap_or(2048),
+            queue_len: politeness.queue_len.unwrap_or(64),
+            concurrency,
+            workers: fetch.workers.unwrap_or_else(half_the_cores),
+            allow_net: networks(fetch.allow_net.as_deref().unwrap_or_default(), &mut wrong),
+            insecure: fetch.insecure.unwrap_or(false),
+            resolver: fetch
+                .resolver
+                .as_deref()
+                .and_then(|text| wrong.take(address(text))),
+            ca: fetch.ca.clone().map(PathBuf::from),
+            retry: retry_options(config, &mut wrong),
+            rotate: config
+                .store
+                .rotate
+                .as_deref()
+                .map(units::size)
+                .and_then(|size| wrong.take(size))
+                .unwrap_or(1 << 30),
+            limits,
+        };
+        settings.demand_sense(&mut wrong);
+        match wrong.0.as_slice() {
+            [] => Ok(settings),
+            [one] => Err(Fatal::input(one.clone())),
+            many => Err(Fatal::input(format!(
+                "{} things are wrong:\n  {}",
+                many.len(),
+                many.join("\n  ")
+            ))),
+        }
+    }
+
+    fn demand_sense(&self, wrong: &mut Mistakes) {
+        wrong.demand(self.per_host > 0, "per_host must be at least 1");
+        wrong.demand(self.per_ip > 0, "per_ip must be at least 1");
+        wrong.demand(self.concurrency > 0, "concurrency must be at least 1");
+        wrong.demand(self.workers > 0, "workers must be at least 1");
+        wrong.demand(self.queue_count > 0, "queue_count must be at least 1");
+        wrong.demand(self.queue_len > 0, "queue_len must be at least 1");
+        wrong.demand(self.memory >= 64 << 20, "memory must be at least 64M");
+        wrong.demand(self.rotate >= 1 << 20, "rotate must be at least 1M");
+    }
+}
+
+/// E7: half the cores, so that the machine can do other work.
+fn half_the_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
+fn user_agent(config: &Config, wrong: &mut Mistakes) -> (String, bool) {
+    let contact = config
+        .contact
+        .as_deref()
+        .map(str::trim)
+        .filter(|contact| !contact.is_empty());
+    let agent = match (&config.user_agent, contact) {
+        (Some(agent), None) => agent.clone(),
+        (Some(agent), Some(contact)) => format!("{agent} (+{contact})"),
+        (None, Some(contact)) => format!("orbweaver/{} (+{contact})", env!("CARGO_PKG_VERSION")),
+        (None, None) => format!("orbweaver/{}", env!("CARGO_PKG_VERSION")),
+    };
+    let sendable = !agent.is_empty() && agent.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+    wrong.demand(
+        sendable,
+        "user agent and contact must be printable ASCII and not empty",
+    );
+    let named = agent.split(['/', ' ']).next().is_some_and(|name| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphabetic() || b == b'-' || b == b'_')
+    });
+    wrong.demand(
+        named || !sendable,
+        "the user agent must begin with a name of letters, - and _, for that is what robots.txt rules call it",
+    );
+    let has_contact = contact.is_some() || agent.contains('@') || agent.contains("://");
+    (agent, has_contact)
+}
+
+fn scope_options(config: &Config, limits: &Limits, wrong: &mut Mistakes) -> ScopeOptions {
+    let kind = match config.scope.kind.as_deref().unwrap_or("host") {
+        "host" => ScopeKind::Host,
+        "domain" => ScopeKind::Domain,
+        "prefix" => ScopeKind::Prefix,
+        "any" => ScopeKind::Any,
+        other => {
+            wrong.0.push(format!(
+                "`{other}` is not a scope; choose host, domain, prefix or any"
+            ));
+            ScopeKind::Host
+        }
+    };
+    ScopeOptions {
+        kind,
+        include: config.scope.include.clone().unwrap_or_default(),
+        exclude: config.scope.exclude.clone().unwrap_or_default(),
+        max_depth: config.scope.depth,
+        max_path_depth: limits.max_path_depth,
+        requisites: config.scope.requisites.unwrap_or(false),
+    }
+}
+
+fn rate(given: Option<f64>, default: f64, name: &str, wrong: &mut Mistakes) -> f64 {
+    let rate = given.unwrap_or(default);
+    if !(0.0..=1e6).contains(&rate) || (rate > 0.0 && rate < 1e-6) {
+        wrong.0.push(format!(
+            "{name} must be 0 (no limit) or a number of requests per second up to a million"
+        ));
+    }
+    rate
+}
+
+fn networks(texts: &[String], wrong: &mut Mistakes) -> Vec<IpNet> {
+    let read = |text: &String| {
+        let net = text
+            .parse::<IpNet>()
+            .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
+        net.map_err(|_| format!("`{text}` is not a network; write it like 10.0.0.0/8"))
+    };
+    texts
+        .iter()
+        .filter_map(|text| wrong.take(read(text)))
+        .collect()
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse::<SocketAddr>()
+        .or_else(|_| {
+            text.parse::<std::net::IpAddr>()
+                .map(|ip| SocketAddr::new(ip, 53))
+        })
+        .map_err(|_| format!("`{text}` is not an address; write it like 127.0.0.1:53"))
+}
+
+fn retry_options(config: &Config, wrong: &mut Mistakes) -> RetryOptions {
+    let given = &config.retry;
+    let usual = RetryOptions::default();
+    RetryOptions {
+        busy_attempts: given.busy_attempts.unwrap_or(usual.busy_attempts),
+        attempts: given.attempts.unwrap_or(usual.attempts),
+        delay: span(given.delay_s, usual.delay, "retry.delay_s", wrong),
+        patience: span(given.patience_s, usual.patience, "retry.patience_s", wrong),
+    }
+}
+
+fn span(given: Option<f64>, usual: Duration, name: &str, wrong: &mut Mistakes) -> Duration {
+    match given.map(|seconds| units::seconds_to(seconds).ok_or(seconds)) {
+        None => usual,
+        Some(Ok(span)) => span,
+        Some(Err(seconds)) => {
+            wrong
+                .0
+                .push(format!("{name} = {seconds} is not a time in seconds"));
+            usual
+        }
+    }
+}
+
+fn limits(given: &LimitsConfig, wrong: &mut Mistakes) -> Limits {
+    let usual = Limits::default();
+    let mut time =
+        |given: Option<f64>, usual: Duration, name: &str| span(given, usual, name, wrong);
+    Limits {
+        connect_timeout: time(
+            given.connect_timeout_s,
+            usual.connect_timeout,
+            "connect_timeout_s",
+        ),
+        header_timeout: time(
+            given.header_timeout_s,
+            usual.header_timeout,
+            "header_timeout_s",
+        ),
+        idle_timeout: time(given.idle_timeout_s, usual.idle_timeout, "idle_timeout_s"),
+        total_timeout: time(
+            given.total_timeout_s,
+            usual.total_timeout,
+            "total_timeout_s",
+        ),
+        max_header_bytes: given.max_header_bytes.unwrap_or(usual.max_header_bytes),
+        max_headers: given.max_headers.unwrap_or(usual.max_headers),
+        max_body_bytes: given.max_body_bytes.unwrap_or(usual.max_body_bytes),
+        max_decoded_bytes: given.max_decoded_bytes.unwrap_or(usual.max_decoded_bytes),
+        max_encodings: given.max_encodings.unwrap_or(usual.max_encodings),
+        max_redirects: given.max_redirects.unwrap_or(usual.max_redirects),
+        robots_max_bytes: given.robots_max_bytes.unwrap_or(usual.robots_max_bytes),
+        robots_max_redirects: given
+            .robots_max_redirects
+            .unwrap_or(usual.robots_max_redirects),
+        max_url_bytes: given.max_url_bytes.unwrap_or(usual.max_url_bytes),
+        max_nesting: given.max_nesting.unwrap_or(usual.max_nesting),
+        max_links_per_page: given.max_links_per_page.unwrap_or(usual.max_links_per_page),
+        max_path_depth: given.max_path_depth.unwrap_or(usual.max_path_depth),
+        retry_after_cap: time(
+            given.retry_after_cap_s,
+            usual.retry_after_cap,
+            "retry_after_cap_s",
+        ),
+        crawl_delay_cap: time(
+            given.crawl_delay_cap_s,
+            usual.crawl_delay_cap,
+            "crawl_delay_cap_s",
+        ),
+        max_sitemap_urls: given.max_sitemap_urls.unwrap_or(usual.max_sitemap_urls),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(toml: &str) -> Result<Settings> {
+        Settings::new(&toml::from_str(toml).unwrap())
+    }
+
+    #[test]
+    fn an_empty_configuration_is_the_safe_one() {
+        let settings = settings("").unwrap();
+        assert_eq!(
+            (settings.host_rate, settings.per_host, settings.per_ip),
+            (1.0, 1, 1)
+        );
+        assert_eq!(settings.ip_rate, 1.0);
+        assert_eq!(settings.memory, 512 << 20);
+        assert!(settings.allow_net.is_empty() && !settings.insecure && settings.obey_nofollow);
+        assert_eq!(settings.agent, "orbweaver");
+    }
+
+    #[test]
+    fn every_mistake_is_reported_at_once() {
+        let error = settings(
+            "seeds = [\"nonsense://x\"]\nmemory = \"much\"\n[scope]\nkind = \"galaxy\"\ninclude = [\"(\"]\n\
+             [fetch]\nallow_net = [\"10.0.0.0/99\"]\nresolver = \"dns\"\n[politeness]\nrate = -1.0\nper_host = 0",
+        )
+        .unwrap_err()
+        .to_string();
+        for part in [
+            "nonsense",
+            "much",
+            "galaxy",
+            "10.0.0.0/99",
+            "`dns`",
+            "rate",
+            "per_host",
+            "(",
+        ] {
+            assert!(error.contains(part), "{part} is missing in: {error}");
+        }
+    }
+
+    #[test]
+    fn a_contact_is_part_of_the_user_agent() {
+        let settings = settings("contact = \"mailto:me@example.org\"").unwrap();
+        assert!(settings.user_agent.ends_with("(+mailto:me@example.org)") && settings.has_contact);
+    }
+}

@@ -1,0 +1,105 @@
+//! Sizes and durations as people write them.
+
+use std::time::Duration;
+
+/// Reads "512M", "1G", "65536".
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text
+        .get(digits.len()..)
+        .unwrap_or_default()
+        .to_ascii_uppercase();
+    let shift = match unit.trim_end_matches('B').trim_end_matches('I') {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(format!("`{text}` is not a size; write it like 512M or 2G")),
+    };
+    let number: f64 = digits
+        .trim()
+        .parse()
+        .map_err(|_| format!("`{text}` is not a size; write it like 512M or 2G"))?;
+    let bytes =
+        number * f64::from(1u32 << (shift.min(31))) * if shift == 40 { 1024.0 * 8.0 } else { 1.0 };
+    if !(0.0..1e18).contains(&bytes) {
+        return Err(format!("`{text}` is not a size that a machine has"));
+    }
+    Ok(bytes as u64)
+}
+
+/// Reads "90", "90s", "5m", "1h30m".
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a duration; write it like 90s, 5m or 1h30m");
+    if let Ok(seconds) = text.trim().parse::<f64>() {
+        return seconds_to(seconds).ok_or_else(wrong);
+    }
+    let span: jiff::SignedDuration = text.trim().parse().map_err(|_| wrong())?;
+    Duration::try_from(span).map_err(|_| wrong())
+}
+
+/// A duration from seconds, when it is one.
+pub(crate) fn seconds_to(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// "1.3 GB" for people.
+pub(crate) fn human_bytes(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["kB", "MB", "GB", "TB"] {
+        if value < 1000.0 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    if unit == "B" {
+        format!("{bytes} B")
+    } else {
+        format!("{value:.1} {unit}")
+    }
+}
+
+/// "1h02m", "3m20s", "12s" for people.
+pub(crate) fn human_duration(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("65536", 65536),
+            ("512M", 512 << 20),
+            ("1.5g", 3 << 29),
+            ("2TiB", 2 << 40),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "-1M", "12Q", "1e300G", "NaN"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "-5", "soon", "inf", "-3m"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}
