@@ -82,10 +82,12 @@ impl Links {
     }
 
     /// Marks everything that leads away from the page as not to be followed. Its pictures and
-    /// styles are parts of it and stay.
+    /// styles are parts of it and stay; so do the entries of a sitemap, which is nothing but an
+    /// invitation, although some servers send the same header with every file.
     pub(crate) fn forbid_following(&mut self) {
         for item in &mut self.items {
-            item.nofollow |= !item.kind.is_requisite();
+            let invited = matches!(item.kind, LinkKind::Sitemap | LinkKind::SitemapFile);
+            item.nofollow |= !invited && !item.kind.is_requisite();
         }
     }
 

@@ -9,6 +9,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderName};
 use orbweaver_extract::{Media, Note, Page, Reading, query_encoder, read};
 use orbweaver_model::{CrawlUrl, Limits, LinkKind};
+use proptest::prelude::*;
 
 fn read_as(headers: &[(&str, &str)], body: &[u8], kind: LinkKind, limits: &Limits) -> Reading {
     let url = CrawlUrl::from_canonical("http://example.org/dir/page").unwrap();
@@ -187,6 +188,9 @@ fn directives_of_pages() {
     let headers = [("content-type", "text/html"), ("x-robots-tag", "nofollow")];
     let reading = read_as(&headers, b"<a href=x>", LinkKind::A, &Limits::default());
     assert!(reading.nofollow && reading.links.iter().all(|link| link.nofollow));
+    let body = b"<urlset><url><loc>http://example.org/a</loc></url></urlset>";
+    let reading = read_as(&headers, body, LinkKind::SitemapFile, &Limits::default());
+    assert!(reading.links.len() == 1 && reading.links.iter().all(|link| !link.nofollow));
 }
 
 #[test]
@@ -482,5 +486,60 @@ fn what_never_ends() {
         let reading = html(&body);
         let found = hrefs(&reading);
         assert_eq!(found, expected, "{:.40}", body);
+    }
+}
+
+/// Pieces on which some reader or other has a rule.
+fn anything() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..12),
+        prop::sample::select(vec![
+            &b"<urlset><url><loc>"[..],
+            b"</loc></url>",
+            b"<?xml version='1.0' encoding='",
+            b"<meta charset=",
+            b"<meta http-equiv=refresh content='0;url=",
+            b"<img srcset='",
+            b"<style>@import url(",
+            b"<a href='&#x",
+            b"\xff\xfe",
+            b"\xef\xbb\xbf",
+            b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
+            b"\x1b$B",
+            b"<title>",
+            b"<!--",
+            b"'",
+            b">",
+        ])
+        .prop_map(<[u8]>::to_vec),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    /// Whatever a server sends is read without a panic, and what is found is a reference.
+    #[test]
+    fn any_bytes_can_be_read(
+        body in anything(),
+        label in prop::sample::select(vec![
+            "text/html", "text/css", "text/xml", "", "text/html;charset=shift_jis",
+            "text/html;charset=iso-2022-jp", "text/html;charset=utf-16", "text/html;charset=gb18030",
+        ]),
+        kind in prop::sample::select(vec![LinkKind::A, LinkKind::SitemapFile]),
+    ) {
+        let reading = read_as(&[("content-type", label)], &body, kind, &Limits::default());
+        for link in reading.links.iter() {
+            prop_assert!(!link.href.is_empty() && !link.href.starts_with('#'));
+        }
+    }
+
+    /// Headers of any bytes are read too.
+    #[test]
+    fn any_headers_can_be_read(value in "[ -~\u{80}-\u{ff}]{0,60}") {
+        let headers = ["link", "refresh", "x-robots-tag", "content-type"].map(|name| (name, value.as_str()));
+        let reading = read_as(&headers, b"<a href=x>", LinkKind::A, &Limits::default());
+        prop_assert!(reading.links.len() < 40);
     }
 }

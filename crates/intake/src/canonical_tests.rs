@@ -310,6 +310,7 @@ fn the_short_way_is_taken_for_plain_links() {
         "/a b",
         "/a/./b",
         "http://1.2.3.4/",
+        "http://xn--a.example/x",
         "/x\u{fc}",
         "?a",
     ] {

@@ -85,6 +85,9 @@ pub const fn priority(kind: LinkKind) -> u8 {
     }
 }
 
+/// Room made for the first new link of a page, because few pages that have one have only one.
+const FIRST_ROOM: usize = 24;
+
 /// Turns references into links.
 #[derive(Debug)]
 pub struct Outlinks {
@@ -150,6 +153,10 @@ impl Outlinks {
             } else if seen(key) {
                 out.known += 1;
             } else {
+                if out.links.is_empty() {
+                    places.reserve(FIRST_ROOM);
+                    out.links.reserve(FIRST_ROOM);
+                }
                 places.insert(key, out.links.len());
                 out.links.push(self.judge(link(page, url, found.kind)));
             }
