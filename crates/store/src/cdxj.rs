@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -179,18 +179,13 @@ impl<R: BufRead> Lines<R> {
 pub fn lookup(dir: &Path, surt: &str, url: &str) -> Result<Option<IndexLine>, StoreError> {
     let layout = Layout::new(dir);
     let mut newest: Option<IndexLine> = None;
-    for name in names(&layout.cdxj)? {
-        let path = layout.cdxj.join(&name);
-        let sorted = name.ends_with(CDXJ);
-        if !sorted && !name.ends_with(&format!("{CDXJ}{OPEN}")) {
-            continue;
-        }
+    for (path, sorted) in indexes(&layout)? {
         let Some((mut file, sorted)) = open_index(&path, sorted)? else {
             continue;
         };
         let found = search(&mut file, sorted, surt, url);
         let found = found.map_err(|e| StoreError::io("read", &path, e))?;
-        // Files are visited in the order of their names, which is that of their age.
+        // Files come in the order of their names, which is that of their age.
         let newer = |line: &IndexLine| {
             newest
                 .as_ref()
@@ -220,19 +215,35 @@ fn open_index(path: &Path, sorted: bool) -> Result<Option<(File, bool)>, StoreEr
 
 /// Calls `each` for every line of every index in a crawl directory that can be read.
 pub fn each_capture(dir: &Path, each: &mut dyn FnMut(IndexLine)) -> Result<(), StoreError> {
-    let layout = Layout::new(dir);
-    let open = format!("{CDXJ}{OPEN}");
-    let is_index = |name: &String| name.ends_with(CDXJ) || name.ends_with(&open);
-    for name in names(&layout.cdxj)?.iter().filter(|name| is_index(name)) {
-        let path = layout.cdxj.join(name);
-        let failed = |e| StoreError::io("read", &path, e);
-        let file = File::open(&path).map_err(failed)?;
+    for (path, sorted) in indexes(&Layout::new(dir))? {
+        let Some((file, _)) = open_index(&path, sorted)? else {
+            continue;
+        };
         let mut lines = Lines::new(BufReader::with_capacity(64 << 10, file), 0);
+        let failed = |e| StoreError::io("read", &path, e);
         while let Some(line) = lines.next_parsed().map_err(failed)? {
             each(line);
         }
     }
     Ok(())
+}
+
+/// The indexes of a crawl directory by age, and whether they are sorted. Where a crash left both forms the
+/// sorted one counts, for it holds the same lines.
+fn indexes(layout: &Layout) -> Result<Vec<(PathBuf, bool)>, StoreError> {
+    let names = names(&layout.cdxj)?;
+    let mut found = Vec::new();
+    for name in &names {
+        if name.ends_with(CDXJ) {
+            found.push((layout.cdxj.join(name), true));
+        } else if let Some(finished) = name.strip_suffix(OPEN) {
+            let both = names.iter().any(|other| other == finished);
+            if finished.ends_with(CDXJ) && !both {
+                found.push((layout.cdxj.join(name), false));
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn search(file: &mut File, sorted: bool, surt: &str, url: &str) -> io::Result<Option<IndexLine>> {

@@ -1,5 +1,6 @@
 //! The layout of a crawl directory: names, listing, and changes to directories that survive a power cut.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -104,15 +105,38 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>, StoreError> {
     Ok(names)
 }
 
-/// `orbweaver-<14 digits>-<5 digits>`.
-pub(crate) fn stem(began: Timestamp, serial: u32) -> String {
-    format!("orbweaver-{}-{serial:05}", Date::new(began).digits())
+/// What makes the name of a file: `orbweaver-<14 digits>-<5 digits>`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stem {
+    digits: String,
+    serial: u32,
 }
 
-/// The serial number in a stem of ours.
-pub(crate) fn serial(stem: &str) -> Option<u32> {
-    let (_, number) = stem.strip_prefix("orbweaver-")?.split_once('-')?;
-    number.parse().ok()
+impl Stem {
+    /// Reads a stem of ours.
+    pub(crate) fn parse(stem: &str) -> Option<Self> {
+        let (digits, serial) = stem.strip_prefix("orbweaver-")?.split_once('-')?;
+        Some(Self {
+            digits: digits.to_owned(),
+            serial: serial.parse().ok()?,
+        })
+    }
+
+    /// The next one, for a file whose first capture began at this time. Captures do not come in the order
+    /// in which they began, and a clock may be set back; names never do, so that they sort by age.
+    pub(crate) fn after(&self, began: Timestamp) -> Self {
+        let digits = Date::new(began).digits().to_string();
+        Self {
+            digits: digits.max(self.digits.clone()),
+            serial: self.serial.saturating_add(1),
+        }
+    }
+}
+
+impl fmt::Display for Stem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "orbweaver-{}-{:05}", self.digits, self.serial)
+    }
 }
 
 /// Makes creations, renames and removals in a directory durable.
@@ -144,11 +168,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stems_carry_time_and_serial() {
-        let stem = stem(Timestamp::from_millis(1_772_366_400_007), 7);
-        assert_eq!(stem, "orbweaver-20260301120000-00007");
-        assert_eq!(serial(&stem), Some(7));
-        assert_eq!(serial("orbweaver-20260301120000-123456"), Some(123_456));
-        assert_eq!(serial("other-1-2"), None);
+    fn names_sort_by_age_whatever_the_clock_does() {
+        let noon = Timestamp::from_millis(1_772_366_400_007);
+        let first = Stem::default().after(noon);
+        assert_eq!(first.to_string(), "orbweaver-20260301120000-00001");
+        assert_eq!(Stem::parse(&first.to_string()), Some(first.clone()));
+        let earlier = first.after(Timestamp::from_millis(0));
+        assert_eq!(earlier.to_string(), "orbweaver-20260301120000-00002");
+        assert_eq!(Stem::parse("other-1-2"), None);
     }
 }

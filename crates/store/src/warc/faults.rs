@@ -11,7 +11,7 @@ use crate::archive::Archive;
 use crate::error::StoreError;
 use crate::exchange::get;
 use crate::options::StoreOptions;
-use crate::sample::{Sample, findings, options, prose};
+use crate::sample::{Sample, findings, new_dir, options, prose};
 use crate::warc::tail::Medium;
 use crate::warc::writer::Writer;
 
@@ -120,7 +120,7 @@ fn all_stored(dir: &Path, samples: &[Sample]) {
 #[test]
 fn a_full_disk_leaves_whole_groups_and_the_writer_goes_on() {
     for space in [0, 1, 100, 1000, 2500, 6000] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = new_dir();
         let (mut writer, faults) = open(dir.path(), options());
         let samples = pages(6);
         append(&mut writer, &samples[..2]);
@@ -144,7 +144,7 @@ fn a_full_disk_leaves_whole_groups_and_the_writer_goes_on() {
 
 #[test]
 fn what_a_failed_sync_lost_is_written_again() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, faults) = open(dir.path(), options());
     let samples = pages(4);
     append(&mut writer, &samples[..2]);
@@ -164,7 +164,7 @@ fn what_a_failed_sync_lost_is_written_again() {
 
 #[test]
 fn a_file_that_could_not_be_cut_is_cut_before_the_next_write() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, faults) = open(dir.path(), options());
     let samples = pages(3);
     append(&mut writer, &samples[..1]);
@@ -183,7 +183,7 @@ fn a_file_that_could_not_be_cut_is_cut_before_the_next_write() {
 #[test]
 fn a_file_that_could_not_be_begun_leaves_nothing_in_the_way() {
     for files in [0, 1] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = new_dir();
         let (mut writer, faults) = open(dir.path(), options());
         faults.files.store(files, SeqCst);
         let samples = pages(1);
@@ -200,7 +200,7 @@ fn a_file_that_could_not_be_begun_leaves_nothing_in_the_way() {
 
 #[test]
 fn an_index_that_grows_large_ends_its_file() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     writer.max_index = 500;
     let samples = pages(10);
@@ -242,7 +242,7 @@ fn submit_to_full_disk(
 
 #[test]
 fn nothing_is_acknowledged_while_the_disk_is_full_and_everything_after() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let samples = pages(5);
     let (archive, faults, troubles, answers) = submit_to_full_disk(dir.path(), &samples);
     for _ in 0..5 {
@@ -260,7 +260,7 @@ fn nothing_is_acknowledged_while_the_disk_is_full_and_everything_after() {
 
 #[test]
 fn told_to_stop_on_a_full_disk_it_says_what_is_not_stored() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let samples = pages(5);
     let (archive, _, troubles, answers) = submit_to_full_disk(dir.path(), &samples);
     assert!(troubles.recv().unwrap());

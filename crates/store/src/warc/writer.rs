@@ -14,7 +14,7 @@ use crate::cdxj::finish_line;
 use crate::date::Date;
 use crate::digest::{Digest, Digests};
 use crate::error::StoreError;
-use crate::files::{self, Layout, WARC};
+use crate::files::{self, Layout, Stem, WARC};
 use crate::options::StoreOptions;
 use crate::warc::prepare::{Archivist, Prepared};
 use crate::warc::recover::{self, Recovery};
@@ -42,8 +42,8 @@ pub struct Writer {
     options: StoreOptions,
     digests: Arc<Digests>,
     current: Option<Current>,
-    /// Number of the next file.
-    serial: u32,
+    /// The name of the last file, from which the next follows.
+    last: Stem,
     pub(crate) opener: Opener,
     /// Bytes of index after which a file is finished.
     pub(super) max_index: u64,
@@ -73,13 +73,13 @@ impl Writer {
         let digests = Arc::new(Digests::new(options.max_digests));
         recover::remember(&layout, &digests, options.max_digests)?;
         let stems = Layout::stems(&layout.warc, WARC)?;
-        let last = stems.iter().filter_map(|stem| files::serial(stem)).max();
+        let last = stems.iter().filter_map(|stem| Stem::parse(stem)).max();
         let writer = Self {
             layout,
             options,
             digests,
             current: None,
-            serial: last.map_or(0, |last| last.saturating_add(1)),
+            last: last.unwrap_or_default(),
             opener: Box::new(tail::create),
             max_index: MAX_INDEX,
         };
@@ -169,7 +169,8 @@ impl Writer {
     }
 
     fn begin(&mut self, began: Timestamp) -> Result<Current, StoreError> {
-        let stem = files::stem(began, self.serial);
+        let next = self.last.after(began);
+        let stem = next.to_string();
         let made = self.create(&stem, began);
         if made.is_err() {
             // What was made before the failure would be in the way of the next attempt.
@@ -177,7 +178,7 @@ impl Writer {
             let _ = files::remove(&self.layout.cdxj_open(&stem));
         }
         let file = made?;
-        self.serial = self.serial.saturating_add(1);
+        self.last = next;
         Ok(file)
     }
 

@@ -5,11 +5,11 @@ use std::sync::mpsc;
 
 use orbweaver_store::{Archive, StoreError, StoreOptions, Writer, check, exchange_at};
 
-use crate::sample::{Sample, findings, options, prose};
+use crate::sample::{Sample, findings, new_dir, options, prose};
 
 #[test]
 fn many_threads_submit_and_every_group_is_acknowledged_in_order() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let options = StoreOptions {
         rotate_bytes: 100_000,
         queue_bytes: 20_000,
@@ -58,7 +58,7 @@ fn many_threads_submit_and_every_group_is_acknowledged_in_order() {
 
 #[test]
 fn an_acknowledged_group_is_on_disk_while_the_file_is_open() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (writer, _) = Writer::open(dir.path(), options()).unwrap();
     let archive = Archive::start(writer, |_| {}).unwrap();
     let archivist = archive.archivist();
@@ -74,7 +74,7 @@ fn an_acknowledged_group_is_on_disk_while_the_file_is_open() {
 
 #[test]
 fn after_the_end_nothing_is_taken() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (writer, _) = Writer::open(dir.path(), options()).unwrap();
     let archive = Archive::start(writer, |_| {}).unwrap();
     let archivist = archive.archivist();

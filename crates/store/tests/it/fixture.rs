@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use orbweaver_store::{Writer, check, get};
 
-use crate::sample::{findings, one_of_each, options, store_all};
+use crate::sample::{findings, new_dir, one_of_each, options, store_all};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1")
@@ -28,8 +28,8 @@ fn the_stored_directory_is_clean_and_whole() {
 
 #[test]
 fn the_index_is_written_as_it_was() {
-    let dir = tempfile::tempdir().unwrap();
-    let name = "orbweaver-20260301120001-00000";
+    let dir = new_dir();
+    let name = "orbweaver-20260301120001-00001";
     for (part, end) in [("warc", ".warc.gz"), ("cdxj", ".cdxj")] {
         std::fs::create_dir(dir.path().join(part)).unwrap();
         let file = format!("{part}/{name}{end}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use orbweaver_store::{IndexLine, Location, Recovery, Writer, check, get};
 use proptest::prelude::*;
 
-use crate::sample::{Sample, findings, one_of_each, options, prose, store_all};
+use crate::sample::{Sample, findings, new_dir, one_of_each, options, prose, store_all};
 
 /// A directory with an unfinished file, as a killed process leaves it.
 fn killed(dir: &Path, samples: &[Sample]) -> Vec<Location> {
@@ -22,7 +22,7 @@ fn recent(recovery: &Recovery) -> Vec<IndexLine> {
 
 /// The files of `from` in a new directory.
 fn copy(from: &Path) -> tempfile::TempDir {
-    let to = tempfile::tempdir().unwrap();
+    let to = new_dir();
     for part in ["warc", "cdxj"] {
         fs::create_dir(to.path().join(part)).unwrap();
         for entry in fs::read_dir(from.join(part)).unwrap() {
@@ -79,7 +79,7 @@ fn survivors(dir: &Path, samples: &[Sample]) -> Vec<usize> {
 
 #[test]
 fn cut_at_every_byte_of_the_last_group() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let samples = [
         Sample::page("/a", 1, &prose(1, 1500)),
         Sample::page("/b", 2, "short"),
@@ -103,7 +103,7 @@ fn cut_at_every_byte_of_the_last_group() {
 #[test]
 fn a_file_without_a_whole_group_disappears() {
     for keep in [0, 1, 100, 500] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = new_dir();
         killed(dir.path(), &[Sample::page("/a", 1, &prose(1, 1500))]);
         cut(&open_file(dir.path(), "warc"), keep);
         let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
@@ -116,7 +116,7 @@ fn a_file_without_a_whole_group_disappears() {
 #[test]
 fn any_crash_between_the_steps_of_finishing_is_taken_up() {
     let samples = one_of_each();
-    let unfinished = tempfile::tempdir().unwrap();
+    let unfinished = new_dir();
     killed(unfinished.path(), &samples);
     let finished = copy(unfinished.path());
     let (_, recovery) = Writer::open(finished.path(), options()).unwrap();
@@ -156,7 +156,7 @@ fn any_crash_between_the_steps_of_finishing_is_taken_up() {
 
 #[test]
 fn whole_groups_behind_damage_are_set_aside() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let samples: Vec<Sample> = (0..3)
         .map(|n| Sample::page(&format!("/{n}"), n, &prose(n, 1500)))
         .collect();
@@ -176,7 +176,7 @@ fn whole_groups_behind_damage_are_set_aside() {
 
 #[test]
 fn the_captures_of_the_file_finished_last_are_listed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     for path in ["/1", "/2"] {
         store_all(&mut writer, &[Sample::page(path, 1, "x")]);
@@ -199,7 +199,7 @@ proptest! {
         warc_cut in 0.0_f64..=1.0,
         cdxj_cut in 0.0_f64..=1.0,
     ) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = new_dir();
         let body = |n: usize, size| prose(if repeat { 0 } else { n as u64 }, size);
         let samples: Vec<Sample> = sizes
             .iter()

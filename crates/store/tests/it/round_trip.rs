@@ -1,13 +1,15 @@
 //! What goes in comes out.
 
 use orbweaver_model::{OutcomeClass, Protocol, Truncation};
-use orbweaver_store::{Records, StoreOptions, Writer, check, exchange_at, get, lookup, read_at};
+use orbweaver_store::{
+    Records, StoreOptions, Writer, check, each_capture, exchange_at, get, lookup, read_at,
+};
 
-use crate::sample::{self, Sample, one_of_each, options, prose, store_all};
+use crate::sample::{self, Sample, new_dir, one_of_each, options, prose, store_all};
 
 #[test]
 fn every_exchange_comes_back_byte_for_byte() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let samples = one_of_each();
     let (mut writer, recovery) = Writer::open(dir.path(), options()).unwrap();
     assert!(recovery.is_clean());
@@ -42,6 +44,12 @@ fn every_exchange_comes_back_byte_for_byte() {
             assert_eq!(stored.metadata("via"), Some("http://example.org/"));
         }
         assert_eq!(sample::findings(dir.path()), Vec::<String>::new());
+        let mut urls = Vec::new();
+        each_capture(dir.path(), &mut |line| urls.push(line.url)).unwrap();
+        urls.sort();
+        let mut stored: Vec<&str> = samples.iter().map(Sample::url).collect();
+        stored.sort_unstable();
+        assert_eq!(urls, stored);
     }
     let summary = check(dir.path(), &mut |_| {});
     assert_eq!(
@@ -54,7 +62,7 @@ fn every_exchange_comes_back_byte_for_byte() {
 
 #[test]
 fn marks_of_an_exchange_are_kept() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     store_all(&mut writer, &one_of_each());
     let cut = get(dir.path(), "org,example)/cut", "http://example.org/cut");
@@ -80,7 +88,7 @@ fn marks_of_an_exchange_are_kept() {
 
 #[test]
 fn a_repeated_body_is_stored_once_and_only_when_its_first_is_synced() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     let archivist = writer.archivist();
     let mut scratch = archivist.scratch();
@@ -120,7 +128,7 @@ fn a_repeated_body_is_stored_once_and_only_when_its_first_is_synced() {
 
 #[test]
 fn small_cut_and_redirecting_bodies_are_never_revisits() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     let text = prose(6, 2000);
     let moved = "HTTP/1.1 302 Found\nLocation: /x\nContent-Type: text/html";
@@ -140,7 +148,7 @@ fn small_cut_and_redirecting_bodies_are_never_revisits() {
 
 #[test]
 fn files_rotate_by_size_and_every_capture_is_found() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let options = StoreOptions {
         rotate_bytes: 10_000,
         ..options()
@@ -176,7 +184,7 @@ fn files_rotate_by_size_and_every_capture_is_found() {
 
 #[test]
 fn the_newest_capture_of_a_url_is_found() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     for (second, text) in [(1, "one"), (9, "nine"), (5, "five")] {
         store_all(&mut writer, &[Sample::page("/same", second, text)]);
@@ -194,7 +202,7 @@ fn the_newest_capture_of_a_url_is_found() {
 
 #[test]
 fn lookup_in_a_large_sorted_index() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     let archivist = writer.archivist();
     let mut scratch = archivist.scratch();
@@ -220,7 +228,7 @@ fn lookup_in_a_large_sorted_index() {
 
 #[test]
 fn records_are_read_one_by_one_and_uncompressed_files_too() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     let places = store_all(&mut writer, &one_of_each());
     writer.close().unwrap();

@@ -10,6 +10,16 @@ use orbweaver_model::{
 };
 use orbweaver_store::{Archivist, Capture, Location, Prepared, Scratch, StoreOptions, Writer};
 
+/// A directory for one test, in memory where that can be had: some tests sync ten thousand times.
+pub(crate) fn new_dir() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = match memory.is_dir() {
+        true => tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()),
+        false => tempfile::tempdir(),
+    };
+    made.unwrap()
+}
+
 /// 2026-03-01T12:00:00Z.
 pub(crate) const NOON: u64 = 1_772_366_400_000;
 
