@@ -50,6 +50,7 @@ use crate::progress::{self, Form, Progress};
 use crate::redirect;
 use crate::retry::{self, Decision};
 use crate::settings::Settings;
+use crate::summary;
 
 /// How long requests that are out may take to end when the crawl is told to stop. With the last commit
 /// it stays below the ten seconds that a user waits.
@@ -70,13 +71,15 @@ pub(crate) struct Outline {
     pub(crate) seconds: f64,
     pub(crate) pages: u64,
     pub(crate) status: Status,
+    /// When no document came: the first few URLs and what became of them.
+    pub(crate) why_nothing: Vec<String>,
 }
 
 /// Runs a crawl to its end and says how it went.
 pub(crate) fn run(dir: &CrawlDir, settings: Settings, form: Form) -> Result<Ending> {
     let outline = crawl(dir, settings, form)?;
     if matches!(form, Form::Live | Form::Plain) {
-        crate::summary::print(dir, &outline)?;
+        summary::print(dir, &outline)?;
     }
     Ok(outline.ending)
 }
@@ -373,9 +376,11 @@ impl Ring {
                 .context("the index thread")?
                 .map_err(|_| anyhow::anyhow!("the index thread failed"))??;
             stored.context("the store thread")??;
-            anyhow::Ok((pages, Status::read(&self.reader, false)?))
+            let status = Status::read(&self.reader, false)?;
+            let why_nothing = summary::why_nothing(&self.reader, &status)?;
+            anyhow::Ok((pages, status, why_nothing))
         };
-        let (pages, status) = tokio::select! {
+        let (pages, status, why_nothing) = tokio::select! {
             end = finish => end?,
             () = signals.next() => {
                 return Err(Fatal::new(Ending::Interrupted, "ended at once; the same command resumes"));
@@ -390,6 +395,7 @@ impl Ring {
             seconds: began.elapsed().as_secs_f64(),
             pages,
             status,
+            why_nothing,
         })
     }
 }

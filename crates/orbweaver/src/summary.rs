@@ -4,10 +4,41 @@ use std::io::Write;
 
 use anyhow::Result;
 
+use orbweaver_docindex::Reader;
+use orbweaver_model::Report;
+
+use crate::cli::status::Status;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
 use crate::pipeline::Outline;
 use crate::units::{human_bytes, human_duration};
+
+/// URLs shown when a crawl brought nothing: enough to see the reason, which is mostly one for all.
+const SHOWN: usize = 5;
+
+/// A crawl without a single document is mostly a mistake: what became of the first URLs tells which.
+pub(crate) fn why_nothing(reader: &Reader, status: &Status) -> Result<Vec<String>> {
+    if status.documents > 0 {
+        return Ok(Vec::new());
+    }
+    let mut lines = Vec::new();
+    for entry in reader.entries().take(SHOWN) {
+        let entry = entry?;
+        if let Some(fate) = entry.fate {
+            let Report {
+                outcome, status, ..
+            } = fate.report;
+            let status = status
+                .map(|status| format!(", status {status}"))
+                .unwrap_or_default();
+            lines.push(format!(
+                "{}: {}{status}: {}",
+                entry.link.url, outcome.class, outcome.reason
+            ));
+        }
+    }
+    Ok(lines)
+}
 
 /// Prints the summary of a crawl that has just ended.
 pub(crate) fn print(dir: &CrawlDir, outline: &Outline) -> Result<()> {
@@ -35,6 +66,19 @@ pub(crate) fn print(dir: &CrawlDir, outline: &Outline) -> Result<()> {
     )?;
     for (class, count) in &status.classes {
         writeln!(out, "  {class:<18} {count}")?;
+    }
+    for line in &outline.why_nothing {
+        writeln!(out, "{}", line.trim_end_matches([':', ' ']))?;
+    }
+    if outline
+        .why_nothing
+        .iter()
+        .any(|line| line.contains("denied_policy"))
+    {
+        writeln!(
+            out,
+            "private addresses are asked only on request: --allow-net CIDR"
+        )?;
     }
     if status.queued > 0 {
         writeln!(out, "to go on:          orbweaver crawl -o {shown}")?;
