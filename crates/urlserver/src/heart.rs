@@ -64,7 +64,7 @@ pub struct Heart {
     draining: bool,
     actions: Vec<Action>,
     #[cfg(debug_assertions)]
-    messages: u64,
+    unchecked: usize,
 }
 
 /// Where the conversation with the doc index stands.
@@ -161,7 +161,7 @@ impl Heart {
             draining: false,
             actions: Vec::new(),
             #[cfg(debug_assertions)]
-            messages: 0,
+            unchecked: 0,
             options,
         })
     }
@@ -581,11 +581,13 @@ impl Heart {
         }
     }
 
-    /// A whole check costs as much as there are slots; small ones are checked after every message.
+    /// A whole check costs as much as there are slots, so with many of them it is rare; few are
+    /// checked after every message.
     #[cfg(debug_assertions)]
     fn check_sometimes(&mut self) {
-        self.messages += 1;
-        if self.bench.occupied() < 16 || self.messages.is_multiple_of(1024) {
+        self.unchecked += 1;
+        if self.bench.occupied() < 16 || self.unchecked > 4 * self.bench.numbers().len() {
+            self.unchecked = 0;
             self.check();
         }
     }
