@@ -5,27 +5,30 @@
 //! when host and address may be asked (`politeness`, `dispatch`) and robots.txt allows it (`obey`).
 //! What is known of a host outlives its slot (`host`, `rest`).
 
+mod admit;
+mod alarm;
+mod census;
 mod dispatch;
 mod obey;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BinaryHeap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, LinkKind, Outcome, OutcomeClass, RobotsRecord, Timestamp, TransId,
+    Candidate, CrawlUrl, Outcome, OutcomeClass, RobotsRecord, Timestamp, TransId,
 };
 
+use self::alarm::{Alarms, Wake};
 use crate::host::Host;
 use crate::leftover::Leftover;
-use crate::message::{Action, Bottleneck, Census, Done, Notice, Resolved, RobotsAnswer};
+use crate::message::{Action, Done, Notice, Resolved, RobotsAnswer};
 use crate::options::{UrlServerError, UrlServerOptions};
 use crate::politeness::{self, IpTable, Ticket};
 use crate::rest::Hosts;
-use crate::slot::{Bench, RobotsJob, SlotState, Work};
+use crate::slot::{Bench, RobotsJob, Work};
 
 /// The most candidates that are asked for at once, so that one answer of the doc index stays small.
 const MAX_WANT: usize = 1024;
@@ -47,10 +50,7 @@ pub struct Heart {
     hosts: Hosts,
     ips: IpTable,
     leftover: Leftover,
-    /// Who is to be looked at when. Filled by whoever must wait; emptied by `tick`. At most one live
-    /// entry per slot, address and resting robots.txt; stale ones leave when their time comes.
-    alarms: BinaryHeap<Alarm>,
-    alarm_count: u64,
+    alarms: Alarms,
     /// Who could go at once, first come first served: this is the round robin among hosts. Bounded by
     /// the number of slots and addresses, but for entries that have become stale and are passed over.
     ready: VecDeque<Turn>,
@@ -93,46 +93,6 @@ enum Turn {
     Ip(IpAddr),
 }
 
-/// Something to look at later. Ordered so that the heap gives the earliest first.
-#[derive(Debug)]
-struct Alarm {
-    at: Timestamp,
-    number: u64,
-    what: Wake,
-}
-
-#[derive(Debug)]
-enum Wake {
-    /// A slot whose time comes.
-    Slot(Ticket),
-    /// An address whose time comes.
-    Ip(IpAddr),
-    /// A host with a robots.txt to be asked for again.
-    Robots(Arc<str>),
-    /// The doc index may be asked again.
-    Candidates,
-}
-
-impl PartialEq for Alarm {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-
-impl Eq for Alarm {}
-
-impl PartialOrd for Alarm {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Alarm {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
 impl Heart {
     /// A heart with empty queues.
     ///
@@ -151,8 +111,7 @@ impl Heart {
             hosts: Hosts::new(options.rest_bytes),
             ips: IpTable::new(ip_delay, asked_before(ip_delay)),
             leftover: Leftover::default(),
-            alarms: BinaryHeap::new(),
-            alarm_count: 0,
+            alarms: Alarms::default(),
             ready: VecDeque::new(),
             orders: 0,
             queued: 0,
@@ -173,7 +132,7 @@ impl Heart {
 
     /// When `tick` must be called next; none when only a message can change anything.
     pub fn next_wake(&self) -> Option<Timestamp> {
-        self.alarms.peek().map(|alarm| alarm.at)
+        self.alarms.next()
     }
 
     /// The answer to `NeedCandidates`: URLs to be asked for, or an empty list.
@@ -187,7 +146,7 @@ impl Heart {
         self.asking = match self.asking {
             Asking::Asked { want } if candidates.len() < want => {
                 let until = now.after(PAUSE);
-                self.alarm(until, Wake::Candidates);
+                self.alarms.set(until, Wake::Candidates);
                 Asking::Paused { until }
             }
             Asking::Paused { until } => Asking::Paused { until },
@@ -297,13 +256,8 @@ impl Heart {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Timestamp) {
-        while let Some(alarm) = self.alarms.peek()
-            && alarm.at <= now
-        {
-            let Some(alarm) = self.alarms.pop() else {
-                break;
-            };
-            match alarm.what {
+        while let Some(wake) = self.alarms.due(now) {
+            match wake {
                 Wake::Slot((slot, stamp)) => {
                     if self.bench.get(slot).is_some_and(|s| s.stamp() == stamp) {
                         self.settle(slot, now);
@@ -338,115 +292,6 @@ impl Heart {
         }
         self.finish(now);
         all
-    }
-
-    /// A count of everything.
-    pub fn census(&self) -> Census {
-        let count = |state| self.bench.count(state);
-        let zero = Timestamp::default();
-        let any_ip = IpAddr::from([0, 0, 0, 0]);
-        let census = Census {
-            hosts: self.bench.occupied(),
-            waiting_for_time: count(SlotState::Waiting { until: zero }),
-            waiting_for_ip: count(SlotState::AtIp { ip: any_ip }),
-            waiting_for_robots: count(SlotState::AwaitingRobots),
-            resolving: count(SlotState::Resolving),
-            busy: count(SlotState::Busy) + count(SlotState::Emptied),
-            ready: count(SlotState::Ready),
-            orders: self.orders,
-            queued: self.queued,
-            leftover: self.leftover.len(),
-            next_wake: self.next_wake(),
-            bottleneck: Bottleneck::Candidates,
-        };
-        let waiting = census.waiting_for_time
-            + census.waiting_for_ip
-            + census.waiting_for_robots
-            + count(SlotState::Busy);
-        let bottleneck = if self.orders >= self.options.in_flight {
-            Bottleneck::Sockets
-        } else if census.resolving > waiting {
-            Bottleneck::Resolver
-        } else if waiting > 0 {
-            Bottleneck::Politeness
-        } else {
-            Bottleneck::Candidates
-        };
-        Census {
-            bottleneck,
-            ..census
-        }
-    }
-
-    /// Hosts that are remembered, in slots and at rest.
-    pub fn known_hosts(&self) -> usize {
-        self.hosts.len()
-    }
-
-    /// Finds room for a candidate: the queue of its host, an empty queue, or the leftover queue.
-    fn admit(&mut self, candidate: Candidate, now: Timestamp) {
-        let name = candidate.url.host();
-        if let Some(slot) = self.hosts.slot(name) {
-            self.enqueue(slot, candidate);
-            self.wake_if_idle(slot, now);
-        } else if self.bench.occupied() < self.options.queue_count {
-            let name = self.hosts.shared_name(name);
-            let slot = self.seat(&name);
-            self.enqueue(slot, candidate);
-            self.settle(slot, now);
-        } else {
-            let name = self.hosts.shared_name(name);
-            self.leftover.keep(&name, candidate, false);
-        }
-    }
-
-    /// Only a slot that had nothing to do has to think again when work arrives.
-    fn wake_if_idle(&mut self, slot: u32, now: Timestamp) {
-        match self.bench.get(slot).map(|slot| slot.state()) {
-            Some(SlotState::AwaitingRobots | SlotState::Emptied) => self.settle(slot, now),
-            _ => self.mark(slot),
-        }
-    }
-
-    /// Gives a host a slot.
-    fn seat(&mut self, name: &Arc<str>) -> u32 {
-        let slot = self.bench.seat(|slot| {
-            self.hosts.call(name, slot).unwrap_or_else(|| {
-                Box::new(Host::new(name.clone(), self.host_delay, self.asked_before))
-            })
-        });
-        if let Some(found) = self.bench.get_mut(slot) {
-            found.has_leftover = self.leftover.holds(name);
-        }
-        slot
-    }
-
-    /// Puts a candidate into the queue of its host. The target of a redirect goes to the front, and
-    /// pushes out the last one when the queue is full.
-    fn enqueue(&mut self, slot: u32, candidate: Candidate) {
-        let queue_len = self.options.queue_len;
-        let Some((slot, host)) = self.bench.pair(slot) else {
-            return;
-        };
-        slot.hash = Some(candidate.key.host);
-        let held = slot.holds(host);
-        if candidate.kind == LinkKind::Redirect {
-            slot.queue.push_front(candidate);
-            self.queued += 1;
-            if held >= queue_len
-                && let Some(last) = slot.queue.pop_back()
-            {
-                self.queued -= 1;
-                slot.has_leftover = true;
-                self.leftover.keep_first(&host.name, last);
-            }
-        } else if slot.has_leftover || held >= queue_len {
-            slot.has_leftover = true;
-            self.leftover.keep(&host.name, candidate, true);
-        } else {
-            slot.queue.push_back(candidate);
-            self.queued += 1;
-        }
     }
 
     /// Takes every URL and every robots.txt that is not out from a slot.
@@ -495,15 +340,6 @@ impl Heart {
         self.actions.push(Action::Tell(notice));
     }
 
-    fn alarm(&mut self, at: Timestamp, what: Wake) {
-        self.alarm_count += 1;
-        self.alarms.push(Alarm {
-            at,
-            number: self.alarm_count,
-            what,
-        });
-    }
-
     /// Changes what is known of a host, wherever it is; it becomes known if it was not.
     fn with_host(&mut self, name: &str, now: Timestamp, change: impl FnOnce(&mut Host)) {
         if let Some(slot) = self.hosts.slot(name) {
@@ -527,96 +363,5 @@ impl Heart {
         self.ips.prune(now);
         #[cfg(debug_assertions)]
         self.check_sometimes();
-    }
-
-    fn fill_empty_queues(&mut self, now: Timestamp) {
-        while self.bench.occupied() < self.options.queue_count {
-            let hosts = &self.hosts;
-            let Some(name) = self.leftover.next_host(|name| hosts.slot(name).is_some()) else {
-                return;
-            };
-            let slot = self.seat(&name);
-            self.settle(slot, now);
-        }
-    }
-
-    /// While a queue is empty, which no leftover could fill, more is asked for. The leftover queue
-    /// never gets larger than all queues together by this.
-    fn ask_for_candidates(&mut self) {
-        let (count, len) = (self.options.queue_count, self.options.queue_len);
-        let empty = count.saturating_sub(self.bench.occupied());
-        let full = self.leftover.len() >= count.saturating_mul(len);
-        if empty == 0 || full || self.draining || self.asking != Asking::Idle {
-            return;
-        }
-        let want = empty.saturating_mul(len).min(MAX_WANT);
-        self.asking = Asking::Asked { want };
-        self.tell(Notice::NeedCandidates {
-            want,
-            reject: self.laden.iter().copied().collect(),
-        });
-    }
-
-    /// Keeps the reject list: hosts whose queues are at least half full. A queue that has room again
-    /// ends the pause, because now the doc index may have an answer.
-    fn mark(&mut self, slot: u32) {
-        let half = self.options.queue_len.div_ceil(2);
-        let Some((slot, host)) = self.bench.pair(slot) else {
-            return;
-        };
-        let laden = slot.has_leftover || slot.holds(host) >= half;
-        let Some(hash) = slot.hash else {
-            return;
-        };
-        if laden == std::mem::replace(&mut slot.laden, laden) {
-            return;
-        }
-        if laden {
-            self.laden.insert(hash);
-        } else {
-            self.laden.remove(&hash);
-            if matches!(self.asking, Asking::Paused { .. }) {
-                self.asking = Asking::Idle;
-            }
-        }
-    }
-
-    /// A whole check costs as much as there are slots, so with many of them it is rare; few are
-    /// checked after every message.
-    #[cfg(debug_assertions)]
-    fn check_sometimes(&mut self) {
-        self.unchecked += 1;
-        if self.bench.occupied() < 16 || self.unchecked > 4 * self.bench.numbers().len() {
-            self.unchecked = 0;
-            self.check();
-        }
-    }
-
-    /// The counts agree with what they count.
-    #[cfg(debug_assertions)]
-    fn check(&self) {
-        let mut per_ip = std::collections::HashMap::<IpAddr, u32>::new();
-        let (mut orders, mut queued, mut occupied) = (0, 0, 0);
-        for (slot, host) in self.bench.iter() {
-            orders += slot.active();
-            debug_assert_eq!(slot.state() == SlotState::Free, host.is_none());
-            if let Some(host) = host {
-                occupied += 1;
-                queued += slot.holds(host);
-                debug_assert_eq!(host.clock.active as usize, slot.active(), "{}", host.name);
-            }
-            for out in slot.outs() {
-                *per_ip.entry(out.ip).or_default() += 1;
-            }
-        }
-        debug_assert_eq!(orders, self.orders, "orders");
-        debug_assert_eq!(queued, self.queued, "queued");
-        debug_assert_eq!(occupied, self.bench.occupied(), "occupied slots");
-        debug_assert!(orders <= self.options.in_flight, "too many orders");
-        for (ip, state) in self.ips.iter() {
-            let counted = per_ip.remove(ip).unwrap_or_default();
-            debug_assert_eq!(state.clock.active, counted, "{ip}");
-        }
-        debug_assert!(per_ip.is_empty(), "orders at forgotten addresses");
     }
 }

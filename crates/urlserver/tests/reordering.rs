@@ -3,6 +3,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
     reason = "a test that fails should panic and say where"
 )]
@@ -156,7 +157,7 @@ impl Bench {
     }
 
     fn give(&mut self, host: u8, page: u16, redirect: bool) {
-        let port = if page % 5 == 0 { ":81" } else { "" };
+        let port = if page.is_multiple_of(5) { ":81" } else { "" };
         let text = format!("http://h{host}{port}/{page}");
         if !self.inside.insert(text.clone()) {
             return;

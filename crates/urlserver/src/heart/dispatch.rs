@@ -7,9 +7,13 @@
 
 use std::net::IpAddr;
 
-use orbweaver_model::{Candidate, LinkKind, Order, Purpose, Timestamp, UrlKey};
+use orbweaver_model::{
+    Candidate, LinkKind, Order, Outcome, OutcomeClass, Purpose, Timestamp, UrlKey,
+};
 
-use super::{Action, Heart, PATIENCE, Turn, Wake};
+use super::alarm::Wake;
+use super::obey::{self, Judgement};
+use super::{Action, Heart, PATIENCE, Turn};
 use crate::host::Host;
 use crate::message::RobotsAnswer;
 use crate::politeness::Ticket;
@@ -55,7 +59,7 @@ impl Heart {
         let ticket = (slot, found.stamp());
         match state {
             SlotState::Ready => self.ready.push_back(Turn::Slot(ticket)),
-            SlotState::Waiting { until } => self.alarm(until, Wake::Slot(ticket)),
+            SlotState::Waiting { until } => self.alarms.set(until, Wake::Slot(ticket)),
             SlotState::AtIp { ip } => self.ips.entry(ip).line.push_back(ticket),
             SlotState::Resolving => {
                 if !std::mem::replace(&mut found.asked_resolver, true) {
@@ -95,8 +99,8 @@ impl Heart {
         if !urls.is_empty() {
             self.give_back(urls, Some(until));
         }
-        let held = orbweaver_model::Outcome::because(
-            orbweaver_model::OutcomeClass::DeniedRobots,
+        let held = Outcome::because(
+            OutcomeClass::DeniedRobots,
             "the host it moved to asks for patience",
         );
         self.drop_jobs(slot, jobs, &held, now);
@@ -108,7 +112,7 @@ impl Heart {
         &mut self,
         slot: u32,
         jobs: Vec<RobotsJob>,
-        why: &orbweaver_model::Outcome,
+        why: &Outcome,
         now: Timestamp,
     ) {
         for job in jobs {
@@ -137,15 +141,15 @@ impl Heart {
             let Some(candidate) = found.queue.pop_front() else {
                 return;
             };
-            match super::obey::judge(host, candidate, now) {
-                super::obey::Judgement::Allowed(candidate) => {
+            match obey::judge(host, candidate, now) {
+                Judgement::Allowed(candidate) => {
                     found.next = Some(Work::Page(candidate));
                 }
-                super::obey::Judgement::Denied(candidate, outcome) => {
+                Judgement::Denied(candidate, outcome) => {
                     self.queued -= 1;
                     self.refuse(candidate, outcome);
                 }
-                super::obey::Judgement::Parked(job) => found.jobs.extend(job),
+                Judgement::Parked(job) => found.jobs.extend(job),
             }
         }
     }
@@ -244,7 +248,7 @@ impl Heart {
             self.ready.push_back(Turn::Ip(ip));
         } else if state.wake.is_none_or(|wake| wake > at) {
             state.wake = Some(at);
-            self.alarm(at, Wake::Ip(ip));
+            self.alarms.set(at, Wake::Ip(ip));
         }
     }
 

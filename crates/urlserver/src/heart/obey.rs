@@ -5,13 +5,15 @@
 //! that moved is followed, one that is not there allows everything, and one that cannot be reached
 //! denies everything.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
     Candidate, CrawlUrl, Outcome, OutcomeClass, RobotsRecord, Scheme, Timestamp,
 };
 
-use super::{Heart, Wake};
+use super::Heart;
+use super::alarm::Wake;
 use crate::host::{self, Host, Origin, RobotsState};
 use crate::message::{Notice, RobotsAnswer};
 use crate::robots::Robots;
@@ -187,7 +189,7 @@ impl Heart {
             self.with_host(&job.host, now, |host| {
                 host.origin(job.door).robots = RobotsState::Resting { until, attempts };
             });
-            self.alarm(until, Wake::Robots(job.host.clone()));
+            self.alarms.set(until, Wake::Robots(job.host.clone()));
         } else {
             let until = now.after(UNREACHABLE_FOR);
             self.with_host(&job.host, now, |host| {
@@ -213,7 +215,7 @@ impl Heart {
     }
 
     /// The time has come to ask again for the robots.txt files of a host that failed.
-    pub(super) fn retry_robots(&mut self, name: &std::sync::Arc<str>, now: Timestamp) {
+    pub(super) fn retry_robots(&mut self, name: &Arc<str>, now: Timestamp) {
         let Some(slot) = self.hosts.slot(name) else {
             return;
         };

@@ -1,0 +1,131 @@
+//! How URLs come in: into the queue of their host, an empty queue, or the leftover queue; and when
+//! more of them are asked for.
+
+use std::sync::Arc;
+
+use orbweaver_model::{Candidate, LinkKind, Timestamp};
+
+use super::{Asking, Heart, MAX_WANT};
+use crate::host::Host;
+use crate::message::Notice;
+use crate::slot::SlotState;
+
+impl Heart {
+    /// Finds room for a candidate: the queue of its host, an empty queue, or the leftover queue.
+    pub(super) fn admit(&mut self, candidate: Candidate, now: Timestamp) {
+        let name = candidate.url.host();
+        if let Some(slot) = self.hosts.slot(name) {
+            self.enqueue(slot, candidate);
+            self.wake_if_idle(slot, now);
+        } else if self.bench.occupied() < self.options.queue_count {
+            let name = self.hosts.shared_name(name);
+            let slot = self.seat(&name);
+            self.enqueue(slot, candidate);
+            self.settle(slot, now);
+        } else {
+            let name = self.hosts.shared_name(name);
+            self.leftover.keep(&name, candidate, false);
+        }
+    }
+
+    /// Only a slot that had nothing to do has to think again when work arrives.
+    fn wake_if_idle(&mut self, slot: u32, now: Timestamp) {
+        match self.bench.get(slot).map(|slot| slot.state()) {
+            Some(SlotState::AwaitingRobots | SlotState::Emptied) => self.settle(slot, now),
+            _ => self.mark(slot),
+        }
+    }
+
+    /// Gives a host a slot.
+    pub(super) fn seat(&mut self, name: &Arc<str>) -> u32 {
+        let slot = self.bench.seat(|slot| {
+            self.hosts.call(name, slot).unwrap_or_else(|| {
+                Box::new(Host::new(name.clone(), self.host_delay, self.asked_before))
+            })
+        });
+        if let Some(found) = self.bench.get_mut(slot) {
+            found.has_leftover = self.leftover.holds(name);
+        }
+        slot
+    }
+
+    /// Puts a candidate into the queue of its host. The target of a redirect goes to the front, and
+    /// pushes out the last one when the queue is full.
+    fn enqueue(&mut self, slot: u32, candidate: Candidate) {
+        let queue_len = self.options.queue_len;
+        let Some((slot, host)) = self.bench.pair(slot) else {
+            return;
+        };
+        slot.hash = Some(candidate.key.host);
+        let held = slot.holds(host);
+        if candidate.kind == LinkKind::Redirect {
+            slot.queue.push_front(candidate);
+            self.queued += 1;
+            if held >= queue_len
+                && let Some(last) = slot.queue.pop_back()
+            {
+                self.queued -= 1;
+                slot.has_leftover = true;
+                self.leftover.keep_first(&host.name, last);
+            }
+        } else if slot.has_leftover || held >= queue_len {
+            slot.has_leftover = true;
+            self.leftover.keep(&host.name, candidate, true);
+        } else {
+            slot.queue.push_back(candidate);
+            self.queued += 1;
+        }
+    }
+
+    pub(super) fn fill_empty_queues(&mut self, now: Timestamp) {
+        while self.bench.occupied() < self.options.queue_count {
+            let hosts = &self.hosts;
+            let Some(name) = self.leftover.next_host(|name| hosts.slot(name).is_some()) else {
+                return;
+            };
+            let slot = self.seat(&name);
+            self.settle(slot, now);
+        }
+    }
+
+    /// While a queue is empty, which no leftover could fill, more is asked for. The leftover queue
+    /// never gets larger than all queues together by this.
+    pub(super) fn ask_for_candidates(&mut self) {
+        let (count, len) = (self.options.queue_count, self.options.queue_len);
+        let empty = count.saturating_sub(self.bench.occupied());
+        let full = self.leftover.len() >= count.saturating_mul(len);
+        if empty == 0 || full || self.draining || self.asking != Asking::Idle {
+            return;
+        }
+        let want = empty.saturating_mul(len).min(MAX_WANT);
+        self.asking = Asking::Asked { want };
+        self.tell(Notice::NeedCandidates {
+            want,
+            reject: self.laden.iter().copied().collect(),
+        });
+    }
+
+    /// Keeps the reject list: hosts whose queues are at least half full. A queue that has room again
+    /// ends the pause, because now the doc index may have an answer.
+    pub(super) fn mark(&mut self, slot: u32) {
+        let half = self.options.queue_len.div_ceil(2);
+        let Some((slot, host)) = self.bench.pair(slot) else {
+            return;
+        };
+        let laden = slot.has_leftover || slot.holds(host) >= half;
+        let Some(hash) = slot.hash else {
+            return;
+        };
+        if laden == std::mem::replace(&mut slot.laden, laden) {
+            return;
+        }
+        if laden {
+            self.laden.insert(hash);
+        } else {
+            self.laden.remove(&hash);
+            if matches!(self.asking, Asking::Paused { .. }) {
+                self.asking = Asking::Idle;
+            }
+        }
+    }
+}
