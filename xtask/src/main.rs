@@ -1,2 +1,51 @@
-//! The recipes of those who build Orbweaver.
-fn main() {}
+//! The recipes of those who build Orbweaver: the only commands to know.
+//!
+//! Each recipe is a file. Nothing here is part of the crawler, and nothing has to be installed first.
+
+mod bench;
+mod hostile;
+mod kill;
+mod shell;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const RECIPES: &str = "\
+cargo xtask test              install what the tests need, check format and lints, run all tests
+cargo xtask kill [N]          kill a crawl with -9 N times (1000 if left out), resume it each time, check the rest
+cargo xtask bench crawl …     what a crawl costs, beside a bare client and a naive loop
+cargo xtask hostile DIR       crawl the hostile server in DIR and let it grade what came of it";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            shell::complain(&format!("xtask: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let Some((recipe, rest)) = arguments.split_first() else {
+        shell::say(RECIPES);
+        return Ok(());
+    };
+    match (recipe.as_str(), rest) {
+        ("test", []) => test::run(),
+        ("kill", rest) => kill::run(rest),
+        ("bench", rest) => bench::run(rest),
+        ("hostile", [folder]) => hostile::run(folder.as_ref()),
+        ("help" | "-h" | "--help", _) => {
+            shell::say(RECIPES);
+            Ok(())
+        }
+        _ => bail!(
+            "there is no recipe `{}`; these are the recipes:\n{RECIPES}",
+            arguments.join(" ")
+        ),
+    }
+}
