@@ -71,22 +71,23 @@ impl Connector {
         verdict.map_err(denied)
     }
 
-    /// Connects to `address` and gets ready to ask for `url`.
+    /// Connects to `address` and gets ready to ask for `url`. `connected` tells of a connection that was
+    /// made even when it came to nothing.
     pub(crate) async fn connect(
         &self,
         address: SocketAddr,
         url: &CrawlUrl,
         deadline: &mut Deadline,
-        connected: &mut Option<IpAddr>,
+        connected: &mut Option<(IpAddr, ByteCount)>,
     ) -> Result<Link, Outcome> {
         let tcp = self.tcp(address, deadline).await?;
         // The system has the last word on where a socket leads; a filter or a namespace may differ.
         let peer = tcp.peer_addr().map_err(|error| connect_failed(&error))?;
         let peer = peer.ip().to_canonical();
         self.policy.check(peer).map_err(denied)?;
-        *connected = Some(peer);
         let socket = Socket::new(tcp);
         let count = socket.count();
+        *connected = Some((peer, count.clone()));
         let wire = match url.scheme() {
             Scheme::Http => self.open_http1(Stream::Plain(socket)).await?,
             Scheme::Https => self.secure(socket, url, deadline).await?,

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
-    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
-    ResolverOpts,
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
-use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RecordType};
 use orbweaver_model::{Outcome, OutcomeClass};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -51,7 +51,7 @@ impl Default for ResolverOptions {
 /// Where a name leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// Allowed addresses, IPv4 first, at most sixteen, never empty.
+    /// Allowed addresses, at most sixteen, never empty; IPv6 only when there is no IPv4.
     pub addresses: Vec<IpAddr>,
     /// How long they may be used; zero means for this use only.
     pub ttl: Duration,
@@ -244,22 +244,25 @@ impl Shared {
         let Ok(_place) = self.lookups.acquire().await else {
             return broken("the resolver is shut down");
         };
-        match hickory.lookup_ip(name).await {
+        // The crawler connects to the first address, and IPv4 comes first: IPv6 is asked for only when
+        // the name exists without IPv4, for both would double the queries.
+        let mut found = hickory.lookup(name.clone(), RecordType::A).await;
+        if matches!(&found, Err(error) if is_without_records(error)) {
+            found = hickory.lookup(name, RecordType::AAAA).await;
+        }
+        match found {
             Ok(found) => {
-                let ttl = found
-                    .as_lookup()
-                    .answers()
-                    .iter()
-                    .map(|record| record.ttl)
-                    .min();
+                let records = found.answers();
+                let ttl = records.iter().map(|record| record.ttl).min();
                 let ttl = Duration::from_secs(ttl.unwrap_or(0).into()).min(MAX_TTL);
-                (self.allowed(found.iter()), ttl)
+                let addresses = records.iter().filter_map(|record| record.data.ip_addr());
+                (self.allowed(addresses), ttl)
             }
             Err(error) => failure(&error),
         }
     }
 
-    /// The addresses the policy allows, IPv4 first.
+    /// The addresses the policy allows.
     fn allowed(&self, found: impl Iterator<Item = IpAddr>) -> Answer {
         let mut refusal = None;
         let mut addresses: Vec<IpAddr> = Vec::new();
@@ -270,7 +273,6 @@ impl Shared {
                 Err(why) => refusal = Some(why),
             }
         }
-        addresses.sort_by_key(IpAddr::is_ipv6);
         match (addresses.is_empty(), refusal) {
             (false, _) => Ok(addresses),
             (true, Some(refusal)) => Err(ResolveError::Denied(refusal)),
@@ -281,6 +283,14 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Slot>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// True when the name exists, but not with the kind of record that was asked for.
+fn is_without_records(error: &NetError) -> bool {
+    matches!(
+        error,
+        NetError::Dns(DnsError::NoRecordsFound(none)) if none.response_code == ResponseCode::NoError
+    )
 }
 
 fn broken(reason: &'static str) -> (Answer, Duration) {
@@ -325,9 +335,6 @@ fn build(options: &ResolverOptions) -> Result<TokioResolver, Arc<str>> {
         Some(_) => ResolveHosts::Never,
         None => ResolveHosts::Always,
     };
-    // The crawler connects to the first address, and IPv4 comes first: asking for IPv6 as well would
-    // double the queries for an answer that is hardly ever used.
-    opts.ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
     // Three tries fit into the limit, so that one lost packet does not lose a host.
     opts.timeout = options.timeout.mul_f32(0.3);
     opts.attempts = 2;

@@ -103,6 +103,8 @@ pub(crate) enum Failure {
     Unanswered,
     /// What came was no HTTP, or not all of it.
     Protocol(&'static str),
+    /// A redirect to a URL longer than a whole head may be.
+    Nowhere,
     /// A time limit passed.
     Timeout(&'static str),
 }

@@ -41,13 +41,19 @@ pub struct Spider {
     clock: Clock,
 }
 
-/// What is known of a fetch besides its answer.
-#[derive(Default)]
-struct Trip {
+/// One fetch under way.
+struct Trip<'a> {
+    order: &'a Order,
+    announce: Announce<'a>,
+    unannounced: bool,
+    deadline: Deadline,
     times: Times,
     connected: Option<IpAddr>,
     wire_bytes: u64,
 }
+
+/// What came of asking, and whether the connection can be asked again.
+type Asked = (Result<Answer, Failure>, bool);
 
 impl Spider {
     /// A spider that tells the time by `clock`.
@@ -74,8 +80,16 @@ impl Spider {
         announce: &(dyn Fn(TransId, Timestamp) + Sync),
     ) -> FetchResult {
         let started = (self.clock)();
-        let mut trip = Trip::default();
-        let (outcome, exchange) = match self.ask(&order, announce, &mut trip).await {
+        let mut trip = Trip {
+            order: &order,
+            announce,
+            unannounced: order.announce,
+            deadline: Deadline::new(self.options.limits.total_timeout),
+            times: Times::default(),
+            connected: None,
+            wire_bytes: 0,
+        };
+        let (outcome, exchange) = match self.ask(&mut trip).await {
             Ok(answer) => {
                 let outcome = outcome_of::answer(&answer, order.purpose);
                 (outcome, Some(exchange(answer)))
@@ -83,7 +97,6 @@ impl Spider {
             Err(outcome) => (outcome, None),
         };
         FetchResult {
-            order,
             outcome,
             started,
             sent: trip.times.sent,
@@ -92,21 +105,15 @@ impl Spider {
             wire_bytes: trip.wire_bytes,
             connected: trip.connected,
             exchange,
+            order,
         }
     }
 
-    async fn ask(
-        &self,
-        order: &Order,
-        announce: Announce<'_>,
-        trip: &mut Trip,
-    ) -> Result<Answer, Outcome> {
-        let url = order.url();
-        self.connector.check(order.ip, url.port())?;
-        let address = SocketAddr::new(order.ip, url.port());
+    async fn ask(&self, trip: &mut Trip<'_>) -> Result<Answer, Outcome> {
+        let (ip, url) = (trip.order.ip, trip.order.url());
+        self.connector.check(ip, url.port())?;
+        let address = SocketAddr::new(ip, url.port());
         let place = self.pool.place(address, url);
-        let mut deadline = Deadline::new(self.options.limits.total_timeout);
-        let mut unannounced = order.announce;
         while let Some(mut link) = self.pool.take(place) {
             // Checked again, for the policy is about every fetch and not about every connection.
             self.connector.check(link.peer, url.port())?;
@@ -115,78 +122,71 @@ impl Spider {
             {
                 continue;
             }
-            trip.connected = Some(link.peer);
-            let errand = self.errand(
-                order,
-                &mut deadline,
-                &mut trip.times,
-                announce,
-                &mut unannounced,
-            );
-            let before = link.count.get();
-            match self.exchange(&mut link, url, errand).await? {
-                // The server closed it meanwhile: that is no answer, and the next one is asked anew.
-                (Err(Failure::Unanswered), _) => {
-                    trip.times = Times::default();
-                    break;
-                }
+            match self.ask_again(&mut link, trip).await? {
+                // The server closed it meanwhile: that is no answer, and a new connection is due.
+                (Err(Failure::Unanswered), _) => break,
                 (result, reusable) => {
-                    trip.wire_bytes += wire_bytes(&link, before, &result);
-                    if reusable {
+                    // A shared connection has not left the pool.
+                    if reusable && matches!(link.wire, Wire::Http1(_)) {
                         self.pool.park(place, link);
                     }
                     return result.map_err(outcome_of::failure);
                 }
             }
         }
-        let link = self
-            .connector
-            .connect(address, url, &mut deadline, &mut trip.connected)
-            .await;
-        let mut link = link?;
-        let errand = self.errand(
-            order,
-            &mut deadline,
-            &mut trip.times,
-            announce,
-            &mut unannounced,
-        );
-        let (result, reusable) = self.exchange(&mut link, url, errand).await?;
-        trip.wire_bytes += link.count.get();
+        let mut link = self.connect(address, trip).await?;
+        trip.times = Times::default();
+        let (result, reusable) = self.exchange(&mut link, trip).await?;
+        trip.wire_bytes = link.count.get();
         if reusable {
             self.pool.park(place, link);
         }
         result.map_err(outcome_of::failure)
     }
 
-    fn errand<'a>(
-        &'a self,
-        order: &Order,
-        deadline: &'a mut Deadline,
-        times: &'a mut Times,
-        announce: Announce<'a>,
-        unannounced: &'a mut bool,
-    ) -> Errand<'a> {
-        Errand {
-            limits: &self.options.limits,
-            purpose: order.purpose,
-            deadline,
-            gather: Gather::new(self.options.memory.share()),
-            times,
-            announce,
-            trans: order.trans,
-            unannounced,
-            max_body: 0,
-        }
+    /// Asks on a connection that was used before.
+    async fn ask_again(&self, link: &mut Link, trip: &mut Trip<'_>) -> Result<Asked, Outcome> {
+        trip.connected = Some(link.peer);
+        let before = link.count.get();
+        let (result, reusable) = self.exchange(link, trip).await?;
+        trip.wire_bytes = match (&link.wire, &result) {
+            (Wire::Http1(_), _) => link.count.get() - before,
+            // What a shared connection read cannot be divided among its fetches: the rendered answer
+            // stands for it.
+            (Wire::Http2(_), Ok(answer)) => answer.response.len() as u64,
+            (Wire::Http2(_), Err(_)) => 0,
+        };
+        Ok((result, reusable))
     }
 
-    /// Holds the exchange on `link`. The outer error is a URL that no request can ask for.
-    async fn exchange(
-        &self,
-        link: &mut Link,
-        url: &CrawlUrl,
-        errand: Errand<'_>,
-    ) -> Result<(Result<Answer, Failure>, bool), Outcome> {
+    async fn connect(&self, address: SocketAddr, trip: &mut Trip<'_>) -> Result<Link, Outcome> {
+        let mut connected = None;
+        let url = trip.order.url();
+        let link = self
+            .connector
+            .connect(address, url, &mut trip.deadline, &mut connected)
+            .await;
+        if let Some((peer, count)) = &connected {
+            trip.connected = Some(*peer);
+            trip.wire_bytes = count.get();
+        }
+        link
+    }
+
+    /// Holds the exchange on `link`. The error is a URL that no request can ask for.
+    async fn exchange(&self, link: &mut Link, trip: &mut Trip<'_>) -> Result<Asked, Outcome> {
+        let url = trip.order.url();
+        let errand = Errand {
+            limits: &self.options.limits,
+            purpose: trip.order.purpose,
+            deadline: &mut trip.deadline,
+            gather: Gather::new(self.options.memory.share()),
+            times: &mut trip.times,
+            announce: trip.announce,
+            trans: trip.order.trans,
+            unannounced: &mut trip.unannounced,
+            max_body: 0,
+        };
         let unaskable = || {
             let class = OutcomeClass::FailedProtocol;
             Outcome::because(class, "no request can be written for this URL")
@@ -225,16 +225,6 @@ impl Spider {
         headers.insert(USER_AGENT, self.user_agent.clone());
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(ACCEPT_ENCODING, ENCODINGS);
-    }
-}
-
-/// Bytes of one fetch on a connection that was used before. What a shared connection read cannot be
-/// divided among its fetches, so there the rendered answer stands for it.
-fn wire_bytes(link: &Link, before: u64, result: &Result<Answer, Failure>) -> u64 {
-    match (&link.wire, result) {
-        (Wire::Http1(_), _) => link.count.get() - before,
-        (Wire::Http2(_), Ok(answer)) => answer.response.len() as u64,
-        (Wire::Http2(_), Err(_)) => 0,
     }
 }
 

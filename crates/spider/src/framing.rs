@@ -10,6 +10,8 @@ use http::HeaderMap;
 use http::header::TRANSFER_ENCODING;
 use memchr::memchr;
 
+use crate::status::{Action, action};
+
 /// How the end of a body is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
@@ -76,10 +78,24 @@ fn head_end(record: &[u8], start: usize) -> Option<usize> {
 
 /// 100–199 but not 101, which hyper takes for final.
 fn is_interim(head: &[u8]) -> bool {
-    let status = head
-        .split(|byte| *byte == b' ')
-        .find(|word| !word.is_empty() && !word.starts_with(b"HTTP/"));
-    matches!(status.and_then(|word| word.get(..3)), Some([b'1', _, _] ) if !status.is_some_and(|word| word.starts_with(b"101")))
+    matches!(status_of(head), Some(100 | 102..=199))
+}
+
+/// The status in the first line of a head.
+fn status_of(head: &[u8]) -> Option<u16> {
+    let mut words = head.split(|byte| *byte == b' ').filter(|it| !it.is_empty());
+    let digits = words.nth(1)?.get(..3)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// True for the beginning of a redirect that breaks off inside its Location.
+pub(crate) fn ends_in_location(record: &[u8]) -> bool {
+    let start = skip_blank_lines(record, 0);
+    let head = record.get(start..).unwrap_or_default();
+    let line = head.rsplit(|byte| *byte == b'\n').next();
+    let name = line.and_then(|line| line.get(..9));
+    status_of(head).is_some_and(|status| matches!(action(status), Action::Follow { .. }))
+        && name.is_some_and(|name| name.eq_ignore_ascii_case(b"location:"))
 }
 
 /// The body of a chunked message: where its data lies in the record, and where the message ends.
@@ -205,6 +221,25 @@ mod tests {
             assert_eq!(chunks.end, end, "{:?}", record.escape_ascii());
             let bytes = Bytes::copy_from_slice(record);
             assert_eq!(chunks.gather(&bytes), body, "{:?}", record.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_location_without_end_is_recognised() {
+        for (record, wanted) in [
+            (&b"HTTP/1.1 302 Found\r\nA: b\r\nLocation: /LLLL"[..], true),
+            (b"HTTP/1.1 308 X\nlocation:/LLLL", true),
+            (b"HTTP/1.1 200 OK\r\nLocation: /LLLL", false),
+            (b"HTTP/1.1 302 Found\r\nLocation: /\r\nX: LLLL", false),
+            (b"HTTP/1.1 302 Location: /", false),
+            (b"", false),
+        ] {
+            assert_eq!(
+                ends_in_location(record),
+                wanted,
+                "{:?}",
+                record.escape_ascii()
+            );
         }
     }
 

@@ -22,7 +22,7 @@ use orbweaver_model::{Limits, Protocol, Truncation};
 use crate::deadline::Deadline;
 use crate::exchange::{Answer, Errand, Failure};
 use crate::fetch::Clock;
-use crate::framing::{Chunks, Framing, final_head};
+use crate::framing::{Chunks, Framing, ends_in_location, final_head};
 use crate::stream::Stream;
 use crate::tap::{Tap, TapHandle};
 
@@ -170,7 +170,9 @@ impl Http1 {
     fn failure(&self, error: &hyper::Error) -> Failure {
         let tap = self.tap.lock();
         let lines = || memchr_iter(b'\n', tap.record()).count();
-        if tap.tripped() || (error.is_parse() && lines() > self.max_headers) {
+        if tap.tripped() && ends_in_location(tap.record()) {
+            Failure::Nowhere
+        } else if tap.tripped() || (error.is_parse() && lines() > self.max_headers) {
             Failure::Protocol("response head too large")
         } else if error.is_parse() {
             Failure::Protocol("not an HTTP response")

@@ -74,6 +74,9 @@ pub(crate) fn failure(failure: Failure) -> Outcome {
         Failure::Unanswered => {
             Outcome::because(OutcomeClass::FailedProtocol, "closed without an answer")
         }
+        Failure::Nowhere => {
+            Outcome::because(OutcomeClass::RedirectRefused, "redirect target too long")
+        }
         Failure::Protocol(reason) => Outcome::because(OutcomeClass::FailedProtocol, reason),
         Failure::Timeout(reason) => Outcome::because(OutcomeClass::FailedTimeout, reason),
     }

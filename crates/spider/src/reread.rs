@@ -107,7 +107,7 @@ mod tests {
         let plain = read(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nLink: x\r\n\r\nhello").unwrap();
         assert_eq!((plain.status, plain.body.as_ref()), (200, &b"hello"[..]));
         assert_eq!(plain.headers["link"], "x");
-        assert_eq!(plain.head_len, 46);
+        assert_eq!(plain.head_len, 47);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(b"hello hello").unwrap();
         let packed = gzip.finish().unwrap();

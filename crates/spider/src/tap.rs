@@ -4,7 +4,7 @@
 //! The tap reads from the stream into one growing record and hands hyper copies of it, so a byte is
 //! kept before anybody interprets it. It reads only when hyper has taken everything read before, never
 //! past the ceiling of its phase, and never past the memory it was given. What the bytes mean is not
-//! known here.
+//! known here, save where a head ends.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -17,6 +17,7 @@ use orbweaver_model::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::fetch::Clock;
+use crate::framing::final_head;
 use crate::stream::Stream;
 
 /// The first reservation for a record: a head and a page of the usual compressed size in one read.
@@ -61,6 +62,8 @@ pub(crate) struct TapState {
     first_byte: Option<Timestamp>,
     /// The record never grows beyond this, by the limits.
     ceiling: usize,
+    /// The ceiling is that of the head.
+    in_head: bool,
     /// Nor beyond this, by the memory budget, until more is allowed.
     allowance: usize,
     tripped: bool,
@@ -77,6 +80,7 @@ impl Tap {
             delivered: 0,
             first_byte: None,
             ceiling: IDLE_CEILING,
+            in_head: false,
             allowance: usize::MAX,
             tripped: false,
             starved: false,
@@ -97,7 +101,7 @@ impl TapHandle {
 }
 
 impl TapState {
-    /// Starts an exchange: an empty record, up to `ceiling` bytes.
+    /// Starts an exchange: an empty record, and a head of up to `ceiling` bytes.
     pub(crate) fn begin(&mut self, ceiling: usize, allowance: usize) {
         self.request = BytesMut::with_capacity(REQUEST_BYTES);
         self.sent = None;
@@ -105,6 +109,7 @@ impl TapState {
         self.delivered = 0;
         self.first_byte = None;
         self.ceiling = ceiling;
+        self.in_head = true;
         self.allowance = allowance;
         self.tripped = false;
         self.starved = false;
@@ -113,6 +118,7 @@ impl TapState {
     /// Ends the exchange and gives out its request and its record.
     pub(crate) fn end(&mut self) -> (Bytes, BytesMut) {
         self.ceiling = IDLE_CEILING;
+        self.in_head = false;
         self.allowance = usize::MAX;
         self.delivered = 0;
         (
@@ -126,9 +132,12 @@ impl TapState {
         &self.record
     }
 
-    /// Sets how long the record may become; `expected` is its likely length, for which room is made.
+    /// The head is complete: sets how long the record may become with the body; `expected` is its
+    /// likely length, for which room is made.
     pub(crate) fn expect(&mut self, ceiling: usize, expected: Option<usize>) {
         self.ceiling = ceiling;
+        self.in_head = false;
+        self.starved = false;
         if let Some(expected) = expected {
             let missing = expected.min(ceiling).saturating_sub(self.record.len());
             self.record.reserve(missing.min(MAX_RESERVE) + SPARE_BYTES);
@@ -172,6 +181,11 @@ impl TapState {
     fn poll_fill(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let len = self.record.len();
         if len >= self.ceiling {
+            // hyper reads on into the body before anybody has seen the head and set the body's ceiling.
+            if self.in_head && final_head(&self.record).is_some() {
+                self.starved = true;
+                return Poll::Pending;
+            }
             self.tripped = true;
             return Poll::Ready(Err(io::ErrorKind::FileTooLarge.into()));
         }

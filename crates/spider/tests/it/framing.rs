@@ -285,6 +285,24 @@ async fn a_chunk_extension_without_end_stops() {
 }
 
 #[tokio::test]
+async fn a_body_that_begins_with_much_framing_is_not_taken_for_a_head() {
+    let zeros = vec![b'0'; 1 << 20];
+    let framed = [&zeros, &b"5\r\nhello\r\n0\r\n\r\n"[..]].concat();
+    let result = answered(with("200 OK\nTransfer-Encoding: chunked", &framed)).await;
+    assert_eq!((class(&result), body(&result)), (C::Success, &b"hello"[..]));
+}
+
+#[tokio::test]
+async fn a_redirect_target_without_end_is_refused() {
+    let long = format!(
+        "302 Found\nLocation: /{}\nContent-Length: 0",
+        "L".repeat(70_000)
+    );
+    let result = answered(with(&long, b"")).await;
+    assert_eq!(class(&result), C::RedirectRefused);
+}
+
+#[tokio::test]
 async fn an_answer_in_single_bytes_is_read() {
     let acts = ok("<html>slow but honest")
         .into_iter()

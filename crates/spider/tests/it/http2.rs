@@ -113,6 +113,9 @@ async fn fetches_share_a_connection() {
     while let Some(result) = fetches.join_next().await {
         assert_eq!(class(&result.unwrap()), C::Success);
     }
+    for n in 0..20 {
+        fetch(&spider, &format!("{base}/{n}")).await;
+    }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
 

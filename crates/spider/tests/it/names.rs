@@ -79,6 +79,13 @@ fn reply(query: &Message, label: &str, turn: usize) -> Option<Vec<u8>> {
         ),
         "mixed" => (300, vec![Ipv4Addr::new(10, 0, 0, 1), host(3)]),
         "many" => (300, (0..60).map(host).collect()),
+        "six" if query.queries[0].query_type() == RecordType::AAAA => {
+            let name = query.queries[0].name().clone();
+            let ip = Ipv4Addr::new(127, 66, 0, 6).to_ipv6_mapped();
+            message.add_answer(Record::from_rdata(name, 300, RData::AAAA(ip.into())));
+            return Some(message.to_vec().unwrap());
+        }
+        "six" | "bare" => (300, vec![]),
         "stall" => return None,
         "garbage" => return Some(b"garbage".to_vec()),
         "servfail" => {
@@ -155,6 +162,16 @@ async fn what_may_not_be_connected_to_is_not_handed_out() {
         }
     }
     assert_eq!(seen, (2, 2));
+}
+
+#[tokio::test]
+async fn ipv6_is_asked_for_when_there_is_no_ipv4() {
+    let names = Names::start().await;
+    let resolver = names.resolver();
+    let found = resolver.resolve("six.test").await.unwrap();
+    assert_eq!(found.addresses.len(), 1);
+    assert!(found.addresses[0].is_ipv6());
+    assert_eq!(resolver.resolve("bare.test").await, Err(ResolveError::Nx));
 }
 
 #[tokio::test]
