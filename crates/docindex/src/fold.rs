@@ -13,8 +13,8 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Builder;
 
 use orbweaver_model::{
-    Claimed, Column, CrawlUrl, Event, KeySeed, NewLink, Outcome, OutcomeClass, Report, Timestamp,
-    UrlKey,
+    Claimed, Column, CrawlUrl, Event, KeySeed, LinkKind, NewLink, Outcome, OutcomeClass, Report,
+    Timestamp, UrlKey,
 };
 
 use crate::error::Result;
@@ -196,6 +196,9 @@ impl Fold {
                 seen: at,
             };
             batch.put(&store.urls, &key.to_bytes(), &record);
+            if record.kind == LinkKind::Seed {
+                batch.mark(&store.seeds, record.url.as_str().as_bytes());
+            }
             self.ledger.accept();
             let host = self.hosts.touch(key.host);
             if host.record.name.is_empty() {

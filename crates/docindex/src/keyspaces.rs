@@ -10,6 +10,7 @@
 //! | `claims` | batch number | claimed URLs |
 //! | `hosts` | host hash | [`HostRecord`] |
 //! | `robots` | origin | robots.txt |
+//! | `seeds` | URL | nothing |
 //!
 //! All keys are big-endian, so that they sort as they count, and what belongs to a host lies together.
 
@@ -36,6 +37,7 @@ pub(crate) struct Keyspaces {
     pub(crate) claims: Keyspace,
     pub(crate) hosts: Keyspace,
     pub(crate) robots: Keyspace,
+    pub(crate) seeds: Keyspace,
 }
 
 impl Keyspaces {
@@ -50,7 +52,7 @@ impl Keyspaces {
                 fjall::Error::Locked => Error::InUse(path.into()),
                 other => other.into(),
             })?;
-        // Small memtables: eight keyspaces share the budget.
+        // Small memtables: nine keyspaces share the budget.
         let memtable = (memory / 16).clamp(1 << 20, 64 << 20);
         let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable);
         let open = |name: &str| db.keyspace(name, options);
@@ -63,6 +65,7 @@ impl Keyspaces {
             claims: open("claims")?,
             hosts: open("hosts")?,
             robots: open("robots")?,
+            seeds: open("seeds")?,
             db: db.clone(),
         };
         keyspaces.check_format(path)?;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use fjall::{Readable, Snapshot};
 
-use orbweaver_model::{KeySeed, UrlKey};
+use orbweaver_model::{CrawlUrl, KeySeed, UrlKey};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::keyspaces::Keyspaces;
 use crate::ledger::Ledger;
 use crate::record::{Fate, HostRecord, LinkRecord, decode};
@@ -71,6 +71,18 @@ impl Reader {
             Ok(Entry {
                 link: decode("urls", &value)?,
                 fate: fate.map(|bytes| decode("fates", &bytes)).transpose()?,
+            })
+        })
+    }
+
+    /// Every seed, those that were given and those that seeds have moved to.
+    pub fn seeds(&self) -> impl Iterator<Item = Result<CrawlUrl>> + use<> {
+        self.store.seeds.iter().map(|guard| {
+            let key = guard.key()?;
+            let url = CrawlUrl::from_canonical(&String::from_utf8_lossy(&key));
+            url.map_err(|error| Error::Record {
+                keyspace: "seeds",
+                why: error.to_string(),
             })
         })
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, NewLink, UrlKey};
 use url::Url;
@@ -92,7 +93,8 @@ const FIRST_ROOM: usize = 24;
 #[derive(Debug)]
 pub struct Outlinks {
     canonicalizer: Canonicalizer,
-    scope: Scope,
+    /// Read for every link; written only when a seed turns out to have moved.
+    scope: RwLock<Scope>,
     seed: KeySeed,
     max_links: usize,
     max_sitemap_urls: usize,
@@ -103,7 +105,7 @@ impl Outlinks {
     pub fn new(canonicalizer: Canonicalizer, scope: Scope, seed: KeySeed, limits: &Limits) -> Self {
         Self {
             canonicalizer,
-            scope,
+            scope: RwLock::new(scope),
             seed,
             max_links: limits.max_links_per_page,
             max_sitemap_urls: limits.max_sitemap_urls,
@@ -115,14 +117,19 @@ impl Outlinks {
         &self.canonicalizer
     }
 
-    /// The scope in use.
-    pub fn scope(&self) -> &Scope {
-        &self.scope
+    /// From now on this URL counts as a seed.
+    pub fn admit_seed(&self, url: &CrawlUrl) {
+        let mut scope = self.scope.write().unwrap_or_else(PoisonError::into_inner);
+        scope.admit(url);
+    }
+
+    fn scope(&self) -> RwLockReadGuard<'_, Scope> {
+        self.scope.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Judges links that come from no page: seeds, redirects, sitemaps named by robots.txt.
     pub fn judge(&self, link: Link) -> NewLink {
-        let refused = self.scope.verdict(&link).err();
+        let refused = self.scope().verdict(&link).err();
         NewLink { link, refused }
     }
 
@@ -212,9 +219,9 @@ impl Outlinks {
     fn wants(&self, page: LinkKind, link: LinkKind) -> bool {
         if page.is_requisite() {
             let sheet = matches!(page, LinkKind::Stylesheet | LinkKind::Css);
-            return sheet && link == LinkKind::Css && self.scope.requisites();
+            return sheet && link == LinkKind::Css && self.scope().requisites();
         }
-        !link.is_requisite() || self.scope.requisites()
+        !link.is_requisite() || self.scope().requisites()
     }
 
     /// A URL that stands on a page twice gets the better of its verdicts: the picture of another

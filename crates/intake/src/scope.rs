@@ -94,23 +94,35 @@ impl Scope {
     pub fn new(options: ScopeOptions, seeds: &[CrawlUrl]) -> Result<Self, IntakeError> {
         let include = compile("include", &options.include)?;
         let exclude = compile("exclude", &options.exclude)?;
-        let names = seeds
-            .iter()
-            .map(|seed| match options.kind {
-                ScopeKind::Domain => domain_or_host(seed.host()).into(),
-                _ => seed.host().into(),
-            })
-            .collect();
-        let mut prefixes: Vec<Box<str>> = seeds.iter().map(|seed| directory(seed).into()).collect();
-        prefixes.sort_unstable();
-        prefixes.dedup();
-        Ok(Self {
+        let mut scope = Self {
             options,
             include,
             exclude,
-            names,
-            prefixes,
-        })
+            names: HashSet::new(),
+            prefixes: Vec::new(),
+        };
+        for seed in seeds {
+            scope.admit(seed);
+        }
+        Ok(scope)
+    }
+
+    /// Adds a seed: one that was named later, or the place that a seed has moved to.
+    pub fn admit(&mut self, seed: &CrawlUrl) {
+        let name = match self.options.kind {
+            ScopeKind::Domain => domain_or_host(seed.host()),
+            _ => seed.host(),
+        };
+        if !self.names.contains(name) {
+            self.names.insert(name.into());
+        }
+        let prefix = directory(seed);
+        if let Err(place) = self
+            .prefixes
+            .binary_search_by(|known| (**known).cmp(prefix))
+        {
+            self.prefixes.insert(place, prefix.into());
+        }
     }
 
     /// Whether pictures, styles and scripts of pages are wanted.

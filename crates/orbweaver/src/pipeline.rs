@@ -166,6 +166,9 @@ impl Ring {
         });
         let resumed = docs.resumed();
         if resumed {
+            for seed in docs.reader().seeds() {
+                harvest.outlinks.admit_seed(&seed?);
+            }
             adopt::adopt(dir, &recovery, &mut docs, &harvest)?;
         }
         docs.apply([seeds(&settings.seeds, &harvest, clock())])?;

@@ -100,7 +100,7 @@ pub(crate) fn judge(
             link: None,
         };
     }
-    let new = outlinks.judge(continuation(candidate, url));
+    let new = follow(candidate, url, outlinks);
     let outcome = match &new.refused {
         Some(why) => refused(&format!("its target is refused: {}", why.reason)),
         None => Outcome::plain(OutcomeClass::RedirectFollowed),
@@ -110,6 +110,23 @@ pub(crate) fn judge(
         target,
         link: Some(new),
     }
+}
+
+/// A redirect stays within the scope, with one exception: a seed that has moved. Whoever asks for
+/// example.org and is sent to www.example.org means the site there.
+fn follow(candidate: &Candidate, url: CrawlUrl, outlinks: &Outlinks) -> NewLink {
+    let link = continuation(candidate, url);
+    if candidate.kind != LinkKind::Seed {
+        return outlinks.judge(link);
+    }
+    let new = outlinks.judge(Link {
+        kind: LinkKind::Seed,
+        ..link
+    });
+    if new.refused.is_none() {
+        outlinks.admit_seed(&new.link.url);
+    }
+    new
 }
 
 /// An address in the URL itself can be judged at once; names are judged when they are connected to.
