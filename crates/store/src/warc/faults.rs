@@ -211,64 +211,89 @@ fn an_index_that_grows_large_ends_its_file() {
     assert_eq!(files, 4, "three lines pass 500 bytes");
 }
 
-/// Submits pages to an archive on a full disk and returns the ends of its two channels.
-type Answers = mpsc::Receiver<Result<crate::Location, StoreError>>;
+/// What an archive says, in the order in which it says it.
+enum Heard {
+    Trouble(bool),
+    Ack(Result<crate::Location, StoreError>),
+}
 
-fn submit_to_full_disk(
+/// Submits pages to an archive on a broken disk.
+fn submit(
     dir: &Path,
     samples: &[Sample],
-) -> (Archive, Arc<Faults>, mpsc::Receiver<bool>, Answers) {
+    break_disk: fn(&Faults),
+) -> (Archive, Arc<Faults>, mpsc::Receiver<Heard>) {
     let options = StoreOptions {
         retry: Duration::from_millis(1),
         ..options()
     };
     let (writer, faults) = open(dir, options);
-    faults.space.store(700, SeqCst);
-    let (tell, troubles) = mpsc::channel();
-    let archive = Archive::start(writer, move |trouble| {
-        let _ = tell.send(trouble.is_some());
+    break_disk(&faults);
+    let (tell, heard) = mpsc::channel();
+    let trouble = tell.clone();
+    let archive = Archive::start(writer, move |error| {
+        trouble.send(Heard::Trouble(error.is_some())).unwrap();
     });
     let archive = archive.unwrap();
-    let (acks, answers) = mpsc::channel();
     let archivist = archive.archivist();
     let mut scratch = archivist.scratch();
     for sample in samples {
-        let acks = acks.clone();
+        let tell = tell.clone();
         let prepared = sample.prepare(&archivist, &mut scratch);
-        archive.submit(prepared, Box::new(move |place| acks.send(place).unwrap()));
+        let ack = move |answer| tell.send(Heard::Ack(answer)).unwrap();
+        archive.submit(prepared, Box::new(ack));
     }
-    (archive, faults, troubles, answers)
+    (archive, faults, heard)
+}
+
+fn full(faults: &Faults) {
+    faults.space.store(700, SeqCst);
+}
+
+fn unsyncable(faults: &Faults) {
+    faults.no_sync.store(true, SeqCst);
 }
 
 #[test]
-fn nothing_is_acknowledged_while_the_disk_is_full_and_everything_after() {
+fn nothing_is_acknowledged_while_the_disk_fails_and_everything_after() {
+    for break_disk in [full, unsyncable] {
+        let dir = new_dir();
+        let samples = pages(5);
+        let (archive, faults, heard) = submit(dir.path(), &samples, break_disk);
+        for _ in 0..5 {
+            assert!(matches!(heard.recv().unwrap(), Heard::Trouble(true)));
+        }
+        faults.no_sync.store(false, SeqCst);
+        faults.space.store(1 << 30, SeqCst);
+        archive.close().unwrap();
+        let acks = heard.try_iter().filter(|h| matches!(h, Heard::Ack(Ok(_))));
+        assert_eq!(acks.count(), samples.len());
+        all_stored(dir.path(), &samples);
+    }
+}
+
+#[test]
+fn the_end_of_the_trouble_is_told() {
     let dir = new_dir();
-    let samples = pages(5);
-    let (archive, faults, troubles, answers) = submit_to_full_disk(dir.path(), &samples);
-    for _ in 0..5 {
-        assert!(troubles.recv().unwrap());
-    }
-    assert!(answers.try_recv().is_err());
+    let (_archive, faults, heard) = submit(dir.path(), &pages(1), full);
+    assert!(matches!(heard.recv().unwrap(), Heard::Trouble(true)));
     faults.space.store(1 << 30, SeqCst);
-    while troubles.recv().unwrap() {}
-    for _ in &samples {
-        answers.recv().unwrap().unwrap();
-    }
-    archive.close().unwrap();
-    all_stored(dir.path(), &samples);
+    let mut rest = heard
+        .iter()
+        .skip_while(|h| matches!(h, Heard::Trouble(true)));
+    assert!(matches!(rest.next(), Some(Heard::Ack(Ok(_)))));
+    assert!(matches!(rest.next(), Some(Heard::Trouble(false))));
 }
 
 #[test]
 fn told_to_stop_on_a_full_disk_it_says_what_is_not_stored() {
     let dir = new_dir();
     let samples = pages(5);
-    let (archive, _, troubles, answers) = submit_to_full_disk(dir.path(), &samples);
-    assert!(troubles.recv().unwrap());
+    let (archive, _, heard) = submit(dir.path(), &samples, full);
+    assert!(matches!(heard.recv().unwrap(), Heard::Trouble(true)));
     assert!(matches!(archive.close(), Err(StoreError::Full { .. })));
-    for _ in &samples {
-        let answer = answers.recv().unwrap();
-        assert!(matches!(answer, Err(StoreError::Full { .. })), "{answer:?}");
-    }
+    let refused = |h: &Heard| matches!(h, Heard::Ack(Err(StoreError::Full { .. })));
+    assert_eq!(heard.try_iter().filter(refused).count(), samples.len());
     Writer::open(dir.path(), options()).unwrap();
     assert_eq!(findings(dir.path()), Vec::<String>::new());
 }
