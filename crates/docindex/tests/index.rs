@@ -516,12 +516,18 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(12)
+}
+
 fn page(n: u8) -> String {
     format!("http://h{}/{n}", n % 3)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    // Each case opens stores again and again, which syncs; PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     /// Whatever happens in whatever order: the ledger balances, nothing is lost, nothing is handed out
     /// while it is claimed, and a fold of the same events by another index gives the same records.
