@@ -41,8 +41,12 @@ fn main() -> ExitCode {
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+    let broken = std::io::ErrorKind::BrokenPipe;
+    // serde_json does not name the failed write as its cause.
+    error.chain().any(|cause| {
+        let plain = cause.downcast_ref::<std::io::Error>();
+        let json = cause.downcast_ref::<serde_json::Error>();
+        plain.is_some_and(|cause| cause.kind() == broken)
+            || json.is_some_and(|cause| cause.io_error_kind() == Some(broken))
+    })
 }

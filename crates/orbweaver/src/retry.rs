@@ -7,6 +7,7 @@ use http::HeaderMap;
 use orbweaver_model::{
     Candidate, Event, FetchResult, Limits, Outcome, OutcomeClass, Report, Timestamp,
 };
+use orbweaver_spider::{Action, action};
 
 /// How persistent the crawl is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(crate) fn decide(result: &FetchResult, options: &RetryOptions, limits: &Limi
     let status = result.status();
     let busy = matches!(status, Some(429 | 503));
     let may_pass = match result.outcome.class {
-        OutcomeClass::HttpError => busy || matches!(status, Some(408 | 425 | 500 | 502 | 504)),
+        OutcomeClass::HttpError => status.is_some_and(|status| action(status) == Action::Retry),
         OutcomeClass::FailedConnect
         | OutcomeClass::FailedTimeout
         | OutcomeClass::FailedProtocol => true,
