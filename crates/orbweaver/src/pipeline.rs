@@ -62,6 +62,8 @@ enum Reason {
     Idle(Idle),
     Time,
     Signal,
+    /// A stage ended that should not have.
+    Broken,
 }
 
 /// What a run came to, for the summary.
@@ -127,6 +129,8 @@ struct Ring {
     /// What the store complains of, while it does.
     trouble: Arc<Mutex<Option<String>>>,
     workers: usize,
+    /// Says true when the URL server has ended, which it does by itself only when it fails.
+    urlserver_ended: tokio::sync::watch::Receiver<bool>,
     reader: orbweaver_docindex::Reader,
     _control: Control,
 }
@@ -191,7 +195,8 @@ impl Ring {
             resolver,
             clock: Clock::clone(&clock),
         };
-        let (urlserver, _) = UrlServer::spawn(urlserver_options(settings, resumed), links)?;
+        let (urlserver, urlserver_task) =
+            UrlServer::spawn(urlserver_options(settings, resumed), links)?;
         let spider = Spider::new(spider_options(settings, policy)?, Clock::clone(&clock))?;
 
         let give_to = urlserver.clone();
@@ -243,6 +248,7 @@ impl Ring {
             last_orders,
             trouble,
             workers: settings.workers,
+            urlserver_ended: ending_of(urlserver_task),
             reader,
             _control: control,
         })
@@ -267,11 +273,13 @@ impl Ring {
             }
         };
         tokio::pin!(end);
+        let mut ended = self.urlserver_ended.clone();
         let reason = loop {
             tokio::select! {
                 Ok(idle) = idle.wait_for(|idle| *idle != Idle::No) => break Reason::Idle(*idle),
                 () = &mut end => break Reason::Time,
                 () = signals.next() => break Reason::Signal,
+                Ok(_) = ended.wait_for(|ended| *ended) => break Reason::Broken,
                 _ = ticks.tick() => {
                     if cpu.0.elapsed() >= Duration::from_secs(1) {
                         let used = progress::cpu_time();
@@ -392,6 +400,11 @@ impl Ring {
         let ending = match reason {
             Reason::Signal => Ending::Interrupted,
             Reason::Time | Reason::Idle(_) => Ending::Done,
+            Reason::Broken => {
+                return Err(anyhow::anyhow!(
+                    "the URL server failed; the same command resumes"
+                ));
+            }
         };
         Ok(Outline {
             ending,
@@ -483,6 +496,16 @@ async fn dispatch(
     let rest = async { while out.join_next().await.is_some() {} };
     // What does not end in time stays claimed and is fetched by the next run.
     let _ = tokio::time::timeout(LAST_REQUESTS, rest).await;
+}
+
+/// Turns true when the task is over.
+fn ending_of(task: tokio::task::JoinHandle<()>) -> tokio::sync::watch::Receiver<bool> {
+    let (say, ended) = tokio::sync::watch::channel(false);
+    tokio::spawn(async move {
+        let _ = task.await;
+        say.send_replace(true);
+    });
+    ended
 }
 
 /// Carries announcements over: the spider calls, the URL server's inbox may be full for a moment.
