@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// No limit is longer, so that adding it to a moment cannot overflow.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
 /// One timer for all limits of a fetch. Moving the limit later costs nothing: the timer finds out
 /// when it fires, and goes on waiting.
 pub(crate) struct Deadline {
@@ -18,7 +21,7 @@ pub(crate) struct Deadline {
 impl Deadline {
     /// A fetch that begins now and must be over after `total`.
     pub(crate) fn new(total: Duration) -> Self {
-        let total = Instant::now() + total;
+        let total = Instant::now() + total.min(LONGEST);
         Self {
             total,
             step: total,
@@ -29,7 +32,7 @@ impl Deadline {
 
     /// The next step begins now and may take `span`, but not longer than the whole.
     pub(crate) fn step(&mut self, span: Duration) {
-        self.step = self.total.min(Instant::now() + span);
+        self.step = self.total.min(Instant::now() + span.min(LONGEST));
         if self.step < self.armed {
             self.arm();
         }

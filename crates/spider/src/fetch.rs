@@ -123,8 +123,13 @@ impl Spider {
                 continue;
             }
             match self.ask_again(&mut link, trip).await? {
-                // The server closed it meanwhile: that is no answer, and a new connection is due.
-                (Err(Failure::Unanswered), _) => break,
+                // The server closed it meanwhile: that is no answer, and a new connection is due. Unless
+                // gaps are counted: it may have seen the request, and would see the next too early.
+                (Err(Failure::Unanswered), _)
+                    if !trip.order.announce || trip.times.sent.is_none() =>
+                {
+                    break;
+                }
                 (result, reusable) => {
                     // A shared connection has not left the pool.
                     if reusable && matches!(link.wire, Wire::Http1(_)) {

@@ -86,7 +86,7 @@ impl<'a> Gather<'a> {
         while let Some(decoder) = &mut self.decoder {
             // One byte more than allowed shows that there is more.
             let granted = self.share.granted().saturating_sub(recorded);
-            let room = granted.min(self.max_decoded + 1);
+            let room = granted.min(self.max_decoded.saturating_add(1));
             match decoder.pull(&mut self.decoded, room) {
                 Ok(Flow::Hungry) => return Ok(()),
                 Ok(Flow::Full) if self.decoded.len() > self.max_decoded => {
@@ -115,7 +115,7 @@ impl<'a> Gather<'a> {
     pub(crate) fn finish(mut self, response: Bytes, raw_len: usize) -> (Bytes, Gathered) {
         let mut encoded = self.corrupt.is_some() && !self.decoded.is_empty();
         if let Some(mut decoder) = self.decoder.take() {
-            let complete = decoder.finish(&mut self.decoded, self.max_decoded + 1);
+            let complete = decoder.finish(&mut self.decoded, self.max_decoded.saturating_add(1));
             // Nothing at all is an empty document in any encoding.
             if !complete && raw_len > 0 && self.decoded.len() <= self.max_decoded {
                 self.corrupt = Some(Corrupt("compressed data ends early"));

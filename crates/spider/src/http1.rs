@@ -201,7 +201,7 @@ impl Http1 {
             }
             Framing::Chunked => tap.expect(limit, None),
             // One byte more than allowed shows that there is more.
-            Framing::Close => tap.expect(limit + 1, None),
+            Framing::Close => tap.expect(limit.saturating_add(1), None),
         }
         errand.times.sent = tap.sent();
         errand.times.first_byte = tap.first_byte();

@@ -20,8 +20,8 @@ use crate::fetch::Clock;
 use crate::framing::final_head;
 use crate::stream::Stream;
 
-/// The first reservation for a record: a head and a page of the usual compressed size in one read.
-const FIRST_BYTES: usize = 16 << 10;
+/// The first reservation for a record: a head and a page of 16 KiB in one read.
+const FIRST_BYTES: usize = 20 << 10;
 
 /// The largest single reservation: a record grows with what has come, not with what was promised.
 const MAX_RESERVE: usize = 256 << 10;
