@@ -57,16 +57,14 @@ async fn request_and_response_are_kept_as_they_went() {
 
 #[tokio::test]
 async fn sending_is_announced_once_and_only_on_request() {
-    // The first connection dies when it is used again, so that the second request is written twice.
-    let site = Site::start(vec![
-        vec![Act::Read, Act::Send(ok("one")), Act::Read],
-        vec![
-            Act::Read,
-            Act::Send(ok("two")),
-            Act::Read,
-            Act::Send(ok("three")),
-        ],
-    ])
+    let site = Site::start(vec![vec![
+        Act::Read,
+        Act::Send(ok("one")),
+        Act::Read,
+        Act::Send(ok("two")),
+        Act::Read,
+        Act::Send(ok("three")),
+    ]])
     .await;
     let spider = spider(options());
     let announced = Mutex::new(Vec::new());
@@ -83,6 +81,26 @@ async fn sending_is_announced_once_and_only_on_request() {
         assert_eq!(calls.len(), usize::from(asked), "{body_wanted}");
         assert!(calls.iter().all(|(to, _)| *to == trans));
     }
+}
+
+#[tokio::test]
+async fn a_request_is_not_repeated_where_gaps_are_counted() {
+    // The first connection dies when it is used again: the server has seen that request.
+    let site = Site::start(vec![
+        vec![Act::Read, Act::Send(ok("one")), Act::Read],
+        vec![Act::Read, Act::Send(ok("two"))],
+    ])
+    .await;
+    let spider = spider(options());
+    let mut classes = Vec::new();
+    for _ in 0..3 {
+        let order = Order {
+            announce: true,
+            ..order(&site.url("/"), LOCAL)
+        };
+        classes.push(spider.fetch(order, &|_, _| {}).await.outcome.class);
+    }
+    assert_eq!(classes, [C::Success, C::FailedProtocol, C::Success]);
 }
 
 #[tokio::test]
