@@ -1,0 +1,14 @@
+//! Whole crawls: the binary itself against a simulated web, and against servers that follow a script.
+//!
+//! One file per behaviour. What the crawler did is judged by what the servers counted, by what the
+//! archive holds, and by what the command line says; nothing here looks inside.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "everything here is a test, helpers included"
+)]
+
+mod shapes;
+mod support;
