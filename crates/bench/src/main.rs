@@ -7,7 +7,9 @@
 mod client;
 mod contest;
 mod measure;
+mod naive;
 mod raw;
+mod robots;
 mod runner;
 mod sim;
 mod table;
@@ -35,6 +37,13 @@ enum Verb {
     Raw {
         /// The control address of the simulated web, which has the list
         control: SocketAddr,
+    },
+    /// Crawl with hyper, lol_html, url and a hash set: what a naive crawler costs
+    #[command(hide = true)]
+    Loop {
+        /// Where to start
+        #[arg(required = true)]
+        seeds: Vec<url::Url>,
     },
 }
 
@@ -74,5 +83,6 @@ fn main() -> Result<()> {
     match Cli::parse().verb {
         Verb::Crawl(args) => runner::run(&args),
         Verb::Raw { control } => client::block_on(raw::fetch_all(control)),
+        Verb::Loop { seeds } => client::block_on(naive::crawl(seeds)),
     }
 }
