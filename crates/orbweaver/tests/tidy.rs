@@ -318,7 +318,9 @@ fn config_keys() -> BTreeMap<String, BTreeSet<String>> {
             continue;
         };
         let key = key.rsplit(' ').next().unwrap();
-        let is_key = key.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !key.is_empty();
+        let is_key = !line.starts_with("fn ")
+            && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+            && !key.is_empty();
         if line.starts_with('/') || line.starts_with('#') || !is_key || kind.ends_with("Config,") {
             continue;
         }
