@@ -50,20 +50,20 @@ impl CrawlDir {
         let shown = path.display();
         match fs::read_to_string(path.join(MARK)) {
             Ok(mark) if mark == FORMAT => Ok(Self { path: path.into() }),
-            Ok(mark) => Err(Fatal::new(
+            Ok(mark) => Err(Fatal::with(
                 Ending::Directory,
                 format!(
                     "{shown} was written by another version ({}); use that version, or choose another directory",
                     mark.trim()
                 ),
             )),
-            Err(error) if error.kind() == ErrorKind::NotFound && path.exists() => Err(Fatal::new(
+            Err(error) if error.kind() == ErrorKind::NotFound && path.exists() => Err(Fatal::with(
                 Ending::Directory,
                 format!(
                     "{shown} holds no crawl; name a directory that `orbweaver crawl -o` has written, or an empty one for a new crawl"
                 ),
             )),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Fatal::new(
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Fatal::with(
                 Ending::Directory,
                 format!("there is no directory {shown}"),
             )),
@@ -118,7 +118,7 @@ fn unusable(path: &Path, error: &std::io::Error) -> anyhow::Error {
         }
         _ => Ending::Directory,
     };
-    Fatal::new(
+    Fatal::with(
         ending,
         format!("cannot use {}: {error}; {advice}", path.display()),
     )

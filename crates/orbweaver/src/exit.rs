@@ -39,7 +39,7 @@ pub(crate) struct Fatal {
 }
 
 impl Fatal {
-    pub(crate) fn new(ending: Ending, message: impl Into<String>) -> anyhow::Error {
+    pub(crate) fn with(ending: Ending, message: impl Into<String>) -> anyhow::Error {
         Self {
             ending,
             message: message.into(),
@@ -48,7 +48,7 @@ impl Fatal {
     }
 
     pub(crate) fn input(message: impl Into<String>) -> anyhow::Error {
-        Self::new(Ending::BadInput, message)
+        Self::with(Ending::BadInput, message)
     }
 }
 

@@ -1,14 +1,17 @@
 //! The orbweaver binary: the only place that knows the whole ring.
 
+mod addresses;
 mod adopt;
 mod cli;
 mod clock;
 mod config;
 mod control;
 mod crawl_dir;
+mod desk;
 mod exit;
 mod harvest;
 mod indexer;
+mod machine;
 mod pipeline;
 mod progress;
 mod redirect;

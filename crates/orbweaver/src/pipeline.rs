@@ -10,51 +10,41 @@
 //! | notices | URL server → doc index | 1,024 | they wait in the URL server |
 //! | inbox | doc index, spider → URL server | 1,024 | the sender waits |
 //!
-//! Everything that enters the doc index does so through its thread (`indexer.rs`); everything that is
-//! fetched goes through `harvest.rs`. Stopping walks the list from the top: the URL server gives back what
+//! Everything that enters the doc index does so through its thread (`indexer.rs`); orders are carried out in
+//! `desk.rs`, and everything that is fetched goes through `harvest.rs`. Stopping walks the list from the top: the URL server gives back what
 //! is not out, the spider finishes what is, the store writes what it has, the doc index folds what remains.
 
-use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::sync::{Semaphore, mpsc};
 
 use orbweaver_docindex::{DocIndex, IndexOptions};
 use orbweaver_intake::{Canonicalizer, Outlinks, Scope};
-use orbweaver_model::{
-    CrawlUrl, Event, KeySeed, Link, LinkKind, Order, Outcome, OutcomeClass, Purpose,
-};
+use orbweaver_model::{CrawlUrl, Event, KeySeed, Link, LinkKind};
 use orbweaver_spider::{
     AddressPolicy, ByteBudget, Resolver, ResolverOptions, Spider, SpiderOptions, TlsOptions,
 };
 use orbweaver_store::{Archive, StoreOptions, Writer};
-use orbweaver_urlserver::server::Resolving;
-use orbweaver_urlserver::{
-    Bottleneck, Census, Done, Handle, Links, Notice, Resolve, Resolved, UrlServer, UrlServerOptions,
-};
+use orbweaver_urlserver::{Bottleneck, Census, Handle, Links, UrlServer, UrlServerOptions};
 
+use crate::addresses::Addresses;
 use crate::adopt;
 use crate::cli::{check, outcomes, status::Status};
 use crate::clock::{self, Clock};
 use crate::control::{Control, Question};
 use crate::crawl_dir::CrawlDir;
+use crate::desk::{Desk, announce_to, dispatch, hear};
 use crate::exit::{Ending, Fatal};
 use crate::harvest::Harvest;
 use crate::indexer::{self, Idle, IndexerOptions};
+use crate::machine::{Signals, allow_many_files, random};
 use crate::progress::{self, Form, Progress};
-use crate::redirect;
-use crate::retry::{self, Decision};
 use crate::settings::Settings;
 use crate::summary;
-
-/// How long requests that are out may take to end when the crawl is told to stop. With the last commit
-/// it stays below the ten seconds that a user waits.
-const LAST_REQUESTS: Duration = Duration::from_secs(6);
 
 /// Why the ring stops turning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -394,7 +384,7 @@ impl Ring {
         let (pages, status, why_nothing) = tokio::select! {
             end = finish => end?,
             () = signals.next() => {
-                return Err(Fatal::new(Ending::Interrupted, "ended at once; the same command resumes"));
+                return Err(Fatal::with(Ending::Interrupted, "ended at once; the same command resumes"));
             }
         };
         let ending = match reason {
@@ -416,88 +406,6 @@ impl Ring {
     }
 }
 
-/// What a worker needs to carry out an order.
-struct Desk {
-    spider: Spider,
-    urlserver: Handle,
-    harvest: Arc<Harvest>,
-    retry: retry::RetryOptions,
-    announcements: mpsc::UnboundedSender<(orbweaver_model::TransId, orbweaver_model::Timestamp)>,
-}
-
-impl Desk {
-    async fn carry_out(&self, order: Order, permit: OwnedSemaphorePermit) {
-        let purpose = order.purpose;
-        // Nobody listens only when the crawl is over.
-        let announce = |trans, at| {
-            let _ = self.announcements.send((trans, at));
-        };
-        let result = self.spider.fetch(order, &announce).await;
-        let trans = result.order.trans;
-        match purpose {
-            Purpose::Robots => {
-                let (moved_to, _) = redirect::location(&result, &self.harvest.outlinks);
-                let _ = self
-                    .urlserver
-                    .done(trans, Done::robots(&result, moved_to, None))
-                    .await;
-                self.harvest.robots(&result);
-            }
-            Purpose::Page => {
-                let decision = retry::decide(&result, &self.retry, &self.harvest.limits);
-                if let Decision::Again {
-                    due,
-                    whole_host: true,
-                } = decision
-                {
-                    // Before the place is free, lest the next order slip out.
-                    let candidate = &result.order.candidate;
-                    let _ = self.urlserver.hold(candidate.url.host(), due).await;
-                    let wait = Event::Host {
-                        host: candidate.key.host,
-                        not_before: due,
-                    };
-                    self.harvest.indexer.event(wait, None);
-                }
-                let _ = self.urlserver.done(trans, Done::page(&result)).await;
-                self.harvest.page(result, decision, permit);
-            }
-        }
-    }
-}
-
-/// Hands each order to a task of its own.
-async fn dispatch(
-    mut orders: mpsc::Receiver<Order>,
-    desk: Arc<Desk>,
-    permits: Arc<Semaphore>,
-    mut stop: tokio::sync::watch::Receiver<bool>,
-) {
-    let mut out = JoinSet::new();
-    loop {
-        let order = tokio::select! {
-            order = orders.recv() => order,
-            _ = stop.wait_for(|stop| *stop) => None,
-        };
-        let Some(order) = order else {
-            break;
-        };
-        let permit = tokio::select! {
-            permit = Arc::clone(&permits).acquire_owned() => permit,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        let Ok(permit) = permit else {
-            break;
-        };
-        let desk = Arc::clone(&desk);
-        out.spawn(async move { desk.carry_out(order, permit).await });
-        while out.try_join_next().is_some() {}
-    }
-    let rest = async { while out.join_next().await.is_some() {} };
-    // What does not end in time stays claimed and is fetched by the next run.
-    let _ = tokio::time::timeout(LAST_REQUESTS, rest).await;
-}
-
 /// Turns true when the task is over.
 fn ending_of(task: tokio::task::JoinHandle<()>) -> tokio::sync::watch::Receiver<bool> {
     let (say, ended) = tokio::sync::watch::channel(false);
@@ -506,127 +414,6 @@ fn ending_of(task: tokio::task::JoinHandle<()>) -> tokio::sync::watch::Receiver<
         say.send_replace(true);
     });
     ended
-}
-
-/// Carries announcements over: the spider calls, the URL server's inbox may be full for a moment.
-fn announce_to(
-    urlserver: Handle,
-) -> mpsc::UnboundedSender<(orbweaver_model::TransId, orbweaver_model::Timestamp)> {
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        while let Some((trans, at)) = receiver.recv().await {
-            if urlserver.sent(trans, at).await.is_err() {
-                break;
-            }
-        }
-    });
-    sender
-}
-
-/// Takes what the URL server has to say to the doc index.
-async fn hear(
-    mut notices: mpsc::Receiver<Notice>,
-    harvest: Arc<Harvest>,
-    retry: retry::RetryOptions,
-    clock: Clock,
-) {
-    let indexer = harvest.indexer.clone();
-    while let Some(notice) = notices.recv().await {
-        let at = clock();
-        match notice {
-            Notice::NeedCandidates { want, reject } => indexer.wanted(want, reject),
-            Notice::Refuse { candidate, outcome } => {
-                harvest.count_refusal(&outcome);
-                indexer.event(retry::refusal(&candidate, outcome, &retry, at), None);
-            }
-            Notice::Return { candidates, until } => {
-                if let (Some(first), Some(until)) = (candidates.first(), until) {
-                    indexer.event(
-                        Event::Host {
-                            host: first.key.host,
-                            not_before: until,
-                        },
-                        None,
-                    );
-                }
-                let keys = candidates.iter().map(|candidate| candidate.key).collect();
-                indexer.event(Event::Return { keys }, None);
-            }
-            Notice::Sitemaps { origin, urls } => {
-                if let Some(event) = harvest.sitemaps(&origin, &urls, at) {
-                    indexer.event(event, None);
-                }
-            }
-            Notice::StoreRobots { origin, record } => {
-                indexer.event(
-                    Event::Robots {
-                        origin,
-                        robots: record,
-                    },
-                    None,
-                );
-            }
-        }
-    }
-}
-
-/// The resolver, as the URL server wants it: an address as a host resolves to itself, if it may.
-struct Addresses {
-    resolver: Resolver,
-    policy: AddressPolicy,
-}
-
-impl Resolve for Addresses {
-    fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
-        Box::pin(async move {
-            if let Some(ip) = literal(host) {
-                self.policy.check(ip).map_err(|why| {
-                    Outcome::because(OutcomeClass::DeniedPolicy, format!("{ip}: {}", why.0))
-                })?;
-                return Ok(Resolved {
-                    addresses: vec![ip],
-                    ttl: Duration::MAX,
-                });
-            }
-            let found = self.resolver.resolve(host).await;
-            found
-                .map(|found| Resolved {
-                    addresses: found.addresses,
-                    ttl: found.ttl,
-                })
-                .map_err(|error| error.outcome())
-        })
-    }
-}
-
-fn literal(host: &str) -> Option<IpAddr> {
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    bare.unwrap_or(host).parse().ok()
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
-            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 fn seeds(urls: &[CrawlUrl], harvest: &Harvest, at: orbweaver_model::Timestamp) -> Event {
@@ -706,21 +493,4 @@ fn store_options(settings: &Settings) -> StoreOptions {
         robots: "obey".into(),
         ..StoreOptions::default()
     }
-}
-
-/// A secret from the operating system.
-fn random() -> Result<u64> {
-    let mut bytes = [0; 8];
-    let mut source = std::fs::File::open("/dev/urandom").context("cannot open /dev/urandom")?;
-    std::io::Read::read_exact(&mut source, &mut bytes).context("cannot read /dev/urandom")?;
-    Ok(u64::from_ne_bytes(bytes))
-}
-
-/// Thousands of connections need thousands of file descriptors; the usual soft limit is 1,024.
-fn allow_many_files() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Refused means that the limit stays as it is, and that connections beyond it fail as such.
-    let _ = setrlimit(Resource::Nofile, limit);
 }

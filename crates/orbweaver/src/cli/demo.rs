@@ -42,7 +42,7 @@ impl Args {
             jitter_ms: 30,
             ..SimConfig::default()
         })
-        .map_err(|error| Fatal::new(Ending::Failed, error.to_string()))?;
+        .map_err(|error| Fatal::with(Ending::Failed, error.to_string()))?;
         self.replace_earlier()?;
         let seeds = sim.seeds();
         let mut out = std::io::stdout();
@@ -97,7 +97,7 @@ impl Args {
         {
             CrawlDir::open(&self.output)?;
             std::fs::remove_dir_all(&self.output).map_err(|error| {
-                Fatal::new(
+                Fatal::with(
                     Ending::Directory,
                     format!("cannot replace {}: {error}", self.output.display()),
                 )

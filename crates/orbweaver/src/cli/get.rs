@@ -39,7 +39,7 @@ impl Args {
         let url = parse_seed(&self.url, &Canonicalizer::new(CanonicalOptions::default()))
             .map_err(|error| Fatal::input(format!("`{}` is not a URL: {error}", self.url)))?;
         let Some(stored) = orbweaver_store::get(dir.path(), &surt(&url), url.as_str())? else {
-            return Err(Fatal::new(
+            return Err(Fatal::with(
                 Ending::NotFound,
                 format!("{url} is not in the archive"),
             ));

@@ -36,7 +36,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    Crawl(crawl::Args),
+    Crawl(Box<crawl::Args>),
     Demo(demo::Args),
     Status(status::Args),
     Outcomes(outcomes::Args),

@@ -1,0 +1,165 @@
+//! Between the URL server and its neighbours: orders carried out, and notices passed on to the doc index.
+//!
+//! What a result means is decided in `harvest.rs` and `retry.rs`; here it is only handed on, in the right
+//! order: the URL server first, because a place that is free can be given to the next order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use orbweaver_model::{Event, Order, Purpose, Timestamp, TransId};
+use orbweaver_spider::Spider;
+use orbweaver_urlserver::{Done, Handle, Notice};
+
+use crate::clock::Clock;
+use crate::harvest::Harvest;
+use crate::redirect;
+use crate::retry::{self, Decision};
+
+/// How long requests that are out may take to end when the crawl is told to stop. With the last commit
+/// it stays below the ten seconds that a user waits.
+const LAST_REQUESTS: Duration = Duration::from_secs(6);
+
+/// What a worker needs to carry out an order.
+pub(crate) struct Desk {
+    pub(crate) spider: Spider,
+    pub(crate) urlserver: Handle,
+    pub(crate) harvest: Arc<Harvest>,
+    pub(crate) retry: retry::RetryOptions,
+    pub(crate) announcements: mpsc::UnboundedSender<(TransId, Timestamp)>,
+}
+
+impl Desk {
+    async fn carry_out(&self, order: Order, permit: OwnedSemaphorePermit) {
+        let purpose = order.purpose;
+        // Nobody listens only when the crawl is over.
+        let announce = |trans, at| {
+            let _ = self.announcements.send((trans, at));
+        };
+        let result = self.spider.fetch(order, &announce).await;
+        let trans = result.order.trans;
+        match purpose {
+            Purpose::Robots => {
+                let (moved_to, _) = redirect::location(&result, &self.harvest.outlinks);
+                let _ = self
+                    .urlserver
+                    .done(trans, Done::robots(&result, moved_to, None))
+                    .await;
+                self.harvest.robots(&result);
+            }
+            Purpose::Page => {
+                let decision = retry::decide(&result, &self.retry, &self.harvest.limits);
+                if let Decision::Again {
+                    due,
+                    whole_host: true,
+                } = decision
+                {
+                    // Before the place is free, lest the next order slip out.
+                    let candidate = &result.order.candidate;
+                    let _ = self.urlserver.hold(candidate.url.host(), due).await;
+                    let wait = Event::Host {
+                        host: candidate.key.host,
+                        not_before: due,
+                    };
+                    self.harvest.indexer.event(wait, None);
+                }
+                let _ = self.urlserver.done(trans, Done::page(&result)).await;
+                self.harvest.page(result, decision, permit);
+            }
+        }
+    }
+}
+
+/// Hands each order to a task of its own.
+pub(crate) async fn dispatch(
+    mut orders: mpsc::Receiver<Order>,
+    desk: Arc<Desk>,
+    permits: Arc<Semaphore>,
+    mut stop: tokio::sync::watch::Receiver<bool>,
+) {
+    let mut out = JoinSet::new();
+    loop {
+        let order = tokio::select! {
+            order = orders.recv() => order,
+            _ = stop.wait_for(|stop| *stop) => None,
+        };
+        let Some(order) = order else {
+            break;
+        };
+        let permit = tokio::select! {
+            permit = Arc::clone(&permits).acquire_owned() => permit,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let Ok(permit) = permit else {
+            break;
+        };
+        let desk = Arc::clone(&desk);
+        out.spawn(async move { desk.carry_out(order, permit).await });
+        while out.try_join_next().is_some() {}
+    }
+    let rest = async { while out.join_next().await.is_some() {} };
+    // What does not end in time stays claimed and is fetched by the next run.
+    let _ = tokio::time::timeout(LAST_REQUESTS, rest).await;
+}
+
+/// Carries announcements over: the spider calls, the URL server's inbox may be full for a moment.
+pub(crate) fn announce_to(urlserver: Handle) -> mpsc::UnboundedSender<(TransId, Timestamp)> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some((trans, at)) = receiver.recv().await {
+            if urlserver.sent(trans, at).await.is_err() {
+                break;
+            }
+        }
+    });
+    sender
+}
+
+/// Takes what the URL server has to say to the doc index.
+pub(crate) async fn hear(
+    mut notices: mpsc::Receiver<Notice>,
+    harvest: Arc<Harvest>,
+    retry: retry::RetryOptions,
+    clock: Clock,
+) {
+    let indexer = harvest.indexer.clone();
+    while let Some(notice) = notices.recv().await {
+        let at = clock();
+        match notice {
+            Notice::NeedCandidates { want, reject } => indexer.wanted(want, reject),
+            Notice::Refuse { candidate, outcome } => {
+                harvest.count_refusal(&outcome);
+                indexer.event(retry::refusal(&candidate, outcome, &retry, at), None);
+            }
+            Notice::Return { candidates, until } => {
+                if let (Some(first), Some(until)) = (candidates.first(), until) {
+                    indexer.event(
+                        Event::Host {
+                            host: first.key.host,
+                            not_before: until,
+                        },
+                        None,
+                    );
+                }
+                let keys = candidates.iter().map(|candidate| candidate.key).collect();
+                indexer.event(Event::Return { keys }, None);
+            }
+            Notice::Sitemaps { origin, urls } => {
+                if let Some(event) = harvest.sitemaps(&origin, &urls, at) {
+                    indexer.event(event, None);
+                }
+            }
+            Notice::StoreRobots { origin, record } => {
+                indexer.event(
+                    Event::Robots {
+                        origin,
+                        robots: record,
+                    },
+                    None,
+                );
+            }
+        }
+    }
+}
