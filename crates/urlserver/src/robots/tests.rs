@@ -1,3 +1,5 @@
+//! robots.txt files as they are found, and the matcher held against the obvious one.
+
 use std::time::Duration;
 
 use orbweaver_model::Limits;
