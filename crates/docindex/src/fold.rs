@@ -7,25 +7,25 @@
 //! The life of a URL: unknown → queued (`Links`, `Done` of another) → claimed (`Claim`) → finished (`Done`)
 //! or waiting for a retry (`Retry`) → queued again (`Due`). A new `Epoch` returns claims to the queue.
 
+mod chains;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Builder;
 
 use orbweaver_model::{
-    Claimed, Column, CrawlUrl, Event, KeySeed, LinkKind, NewLink, Outcome, OutcomeClass, Report,
-    Timestamp, UrlKey,
+    Claimed, CrawlUrl, Event, KeySeed, LinkKind, NewLink, Outcome, OutcomeClass, Report, Timestamp,
+    UrlKey,
 };
 
+use self::chains::breaks_chain;
 use crate::error::Result;
 use crate::hosts::Hosts;
 use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key, read_due_key};
 use crate::ledger::Ledger;
 use crate::record::{Fate, LinkRecord, QueueRecord, decode};
 use crate::seen::Seen;
-
-/// Longest chain of redirects that is followed to find a loop. Longer ones are ended by the hop limit.
-const LOOP_SEARCH: usize = 32;
 
 /// The state in RAM that the fold keeps in step with the store.
 pub(crate) struct Fold {
@@ -440,111 +440,12 @@ impl Fold {
         self.fresh.insert(key, fate);
     }
 
-    /// A redirect counts as followed only while its target can be reached: not when it closes a loop, and
-    /// not when the target is known to be refused.
-    fn judge_redirect(
-        &mut self,
-        key: UrlKey,
-        report: &mut Report,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
-        let mut walked = Vec::new();
-        let mut target = report.redirect.clone();
-        for _ in 0..LOOP_SEARCH {
-            let Some(next) = target
-                .as_deref()
-                .and_then(|text| CrawlUrl::from_canonical(text).ok())
-            else {
-                return Ok(());
-            };
-            let next = next.key(self.seed);
-            if next == key {
-                report.outcome = Outcome::because(OutcomeClass::RedirectLimit, "redirect loop");
-                for hop in walked {
-                    self.amend(hop, &report.outcome, store, batch)?;
-                }
-                return Ok(());
-            }
-            let Some(fate) = self.fate(next, store)? else {
-                return Ok(());
-            };
-            match fate.report.outcome.class {
-                OutcomeClass::DeniedPolicy | OutcomeClass::RedirectRefused => {
-                    report.outcome = refused_target(&fate.report.outcome);
-                    return Ok(());
-                }
-                OutcomeClass::RedirectLimit => {
-                    report.outcome = fate.report.outcome;
-                    return Ok(());
-                }
-                _ => {}
-            }
-            walked.push(next);
-            target = fate.report.redirect;
-        }
-        Ok(())
-    }
-
-    /// The URLs whose redirects led to a refused or endless one did not lead anywhere either.
-    fn blame_chain(
-        &mut self,
-        key: UrlKey,
-        link: &LinkRecord,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
-        if link.chain.is_empty() {
-            return Ok(());
-        }
-        let Some(fate) = self.fate(key, store)? else {
-            return Ok(());
-        };
-        let outcome = match fate.report.outcome.class {
-            OutcomeClass::RedirectLimit => fate.report.outcome,
-            _ => refused_target(&fate.report.outcome),
-        };
-        for hop in &link.chain {
-            self.amend(*hop, &outcome, store, batch)?;
-        }
-        Ok(())
-    }
-
-    fn amend(
-        &mut self,
-        key: UrlKey,
-        outcome: &Outcome,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
-        let Some(mut fate) = self.fate(key, store)? else {
-            return Ok(());
-        };
-        let before = fate.report.outcome.class;
-        if before == OutcomeClass::RedirectFollowed && fate.due.is_none() {
-            debug_assert_ne!(outcome.class.column(), Column::Queued);
-            self.ledger.amend(before, outcome.class);
-            fate.report.outcome = outcome.clone();
-            batch.put(&store.fates, &key.to_bytes(), &fate);
-            self.fresh.insert(key, fate);
-        }
-        Ok(())
-    }
-
     fn fate(&self, key: UrlKey, store: &Keyspaces) -> Result<Option<Fate>> {
         match self.fresh.get(&key) {
             Some(fate) => Ok(Some(fate.clone())),
             None => store.fate(key),
         }
     }
-}
-
-/// True when the URLs that redirected here have led nowhere.
-fn breaks_chain(class: OutcomeClass) -> bool {
-    matches!(
-        class,
-        OutcomeClass::DeniedPolicy | OutcomeClass::RedirectLimit | OutcomeClass::RedirectRefused
-    )
 }
 
 /// The report on a URL that nobody was asked for.
@@ -558,13 +459,6 @@ fn unasked(outcome: Outcome, at: Timestamp) -> Report {
         at,
         redirect: None,
     }
-}
-
-fn refused_target(target: &Outcome) -> Outcome {
-    Outcome::because(
-        OutcomeClass::RedirectRefused,
-        format!("its target is refused: {}", target.reason),
-    )
 }
 
 fn spent_budget(url: &CrawlUrl) -> Outcome {

@@ -67,6 +67,7 @@ impl<L: PartitionLog> DocIndex<L> {
         log: impl FnOnce(u64) -> L,
     ) -> Result<Self> {
         let store = Keyspaces::open(path, options.memory)?;
+        Keyspaces::sweep(path);
         let applied: u64 = store.meta("applied")?.unwrap_or(0);
         let seed = match store.meta("seed")? {
             Some(seed) => seed,

@@ -14,6 +14,7 @@
 //!
 //! All keys are big-endian, so that they sort as they count, and what belongs to a host lies together.
 
+use std::fs;
 use std::path::Path;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
@@ -24,6 +25,9 @@ use orbweaver_model::{Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
 use crate::record::{FORMAT, Fate, LinkRecord, decode, encode};
+
+/// The extension of a store that is being made, before the number of the process.
+const UNFINISHED: &str = "new-";
 
 /// The open store.
 #[derive(Clone)]
@@ -43,6 +47,41 @@ pub(crate) struct Keyspaces {
 impl Keyspaces {
     /// Opens or creates the store; `memory` bounds its caches and write buffers.
     pub(crate) fn open(path: &Path, memory: u64) -> Result<Self> {
+        if !path.exists() {
+            Self::create(path, memory)?;
+        }
+        Self::open_at(path, memory)
+    }
+
+    /// Makes the store beside its place and moves it there when it is whole, for one that a kill left half
+    /// made could never be opened again.
+    fn create(path: &Path, memory: u64) -> Result<()> {
+        let fresh = path.with_extension(format!("{UNFINISHED}{}", std::process::id()));
+        // Left by a killed process that had the same number.
+        let _ = fs::remove_dir_all(&fresh);
+        Self::open_at(&fresh, memory)?.sync()?;
+        match fs::rename(&fresh, path) {
+            // Another process was quicker; whether it still works is for the lock to say.
+            Err(_) if path.exists() => Ok(fs::remove_dir_all(&fresh).map_err(fjall::Error::from)?),
+            moved => Ok(moved.map_err(fjall::Error::from)?),
+        }
+    }
+
+    /// Removes what killed processes left beside the store before it was whole.
+    pub(crate) fn sweep(path: &Path) {
+        let (Some(parent), Some(stem)) = (path.parent(), path.file_stem()) else {
+            return;
+        };
+        let prefix = format!("{}.{UNFINISHED}", stem.to_string_lossy());
+        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                // What cannot be removed is in nobody's way.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
+    fn open_at(path: &Path, memory: u64) -> Result<Self> {
         let db = Database::builder(path)
             .cache_size((memory / 2).max(4 << 20))
             .max_journaling_size((memory / 2).max(64 << 20))

@@ -1,0 +1,119 @@
+//! Chains of redirects: what a hop counts as follows from where the chain ends.
+
+use orbweaver_model::{Column, CrawlUrl, Outcome, OutcomeClass, Report, UrlKey};
+
+use super::Fold;
+use crate::error::Result;
+use crate::keyspaces::{Batch, Keyspaces};
+use crate::record::LinkRecord;
+
+/// Longest chain of redirects that is followed to find a loop. Longer ones are ended by the hop limit.
+const LOOP_SEARCH: usize = 32;
+
+impl Fold {
+    /// A redirect counts as followed only while its target can be reached: not when it closes a loop, and
+    /// not when the target is known to be refused.
+    pub(super) fn judge_redirect(
+        &mut self,
+        key: UrlKey,
+        report: &mut Report,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        let mut walked = Vec::new();
+        let mut target = report.redirect.clone();
+        for _ in 0..LOOP_SEARCH {
+            let Some(next) = target
+                .as_deref()
+                .and_then(|text| CrawlUrl::from_canonical(text).ok())
+            else {
+                return Ok(());
+            };
+            let next = next.key(self.seed);
+            if next == key {
+                report.outcome = Outcome::because(OutcomeClass::RedirectLimit, "redirect loop");
+                for hop in walked {
+                    self.amend(hop, &report.outcome, store, batch)?;
+                }
+                return Ok(());
+            }
+            let Some(fate) = self.fate(next, store)? else {
+                return Ok(());
+            };
+            match fate.report.outcome.class {
+                OutcomeClass::DeniedPolicy | OutcomeClass::RedirectRefused => {
+                    report.outcome = refused_target(&fate.report.outcome);
+                    return Ok(());
+                }
+                OutcomeClass::RedirectLimit => {
+                    report.outcome = fate.report.outcome;
+                    return Ok(());
+                }
+                _ => {}
+            }
+            walked.push(next);
+            target = fate.report.redirect;
+        }
+        Ok(())
+    }
+
+    /// The URLs whose redirects led to a refused or endless one did not lead anywhere either.
+    pub(super) fn blame_chain(
+        &mut self,
+        key: UrlKey,
+        link: &LinkRecord,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        if link.chain.is_empty() {
+            return Ok(());
+        }
+        let Some(fate) = self.fate(key, store)? else {
+            return Ok(());
+        };
+        let outcome = match fate.report.outcome.class {
+            OutcomeClass::RedirectLimit => fate.report.outcome,
+            _ => refused_target(&fate.report.outcome),
+        };
+        for hop in &link.chain {
+            self.amend(*hop, &outcome, store, batch)?;
+        }
+        Ok(())
+    }
+
+    fn amend(
+        &mut self,
+        key: UrlKey,
+        outcome: &Outcome,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        let Some(mut fate) = self.fate(key, store)? else {
+            return Ok(());
+        };
+        let before = fate.report.outcome.class;
+        if before == OutcomeClass::RedirectFollowed && fate.due.is_none() {
+            debug_assert_ne!(outcome.class.column(), Column::Queued);
+            self.ledger.amend(before, outcome.class);
+            fate.report.outcome = outcome.clone();
+            batch.put(&store.fates, &key.to_bytes(), &fate);
+            self.fresh.insert(key, fate);
+        }
+        Ok(())
+    }
+}
+
+/// True when the URLs that redirected here have led nowhere.
+pub(super) fn breaks_chain(class: OutcomeClass) -> bool {
+    matches!(
+        class,
+        OutcomeClass::DeniedPolicy | OutcomeClass::RedirectLimit | OutcomeClass::RedirectRefused
+    )
+}
+
+fn refused_target(target: &Outcome) -> Outcome {
+    Outcome::because(
+        OutcomeClass::RedirectRefused,
+        format!("its target is refused: {}", target.reason),
+    )
+}
