@@ -32,7 +32,7 @@ impl CrawlDir {
         let dir = Self { path: path.into() };
         match fs::read_dir(path) {
             Ok(mut entries) => {
-                if entries.next().is_some() {
+                if entries.next().is_some() && !half_marked(path) {
                     return Self::open(path);
                 }
             }
@@ -102,6 +102,12 @@ impl CrawlDir {
     }
 }
 
+/// True when a process was killed while it marked a directory as a crawl.
+fn half_marked(path: &Path) -> bool {
+    fs::read_to_string(path.join(MARK))
+        .is_ok_and(|mark| mark != FORMAT && FORMAT.starts_with(&mark))
+}
+
 fn unusable(path: &Path, error: &std::io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -139,6 +145,16 @@ mod tests {
             CrawlDir::create(&path).unwrap().stored_config().unwrap(),
             config
         );
+    }
+
+    #[test]
+    fn a_half_written_mark_is_finished() {
+        let place = tempfile::tempdir().unwrap();
+        for written in ["", "orbweaver craw"] {
+            fs::write(place.path().join(MARK), written).unwrap();
+            CrawlDir::create(place.path()).unwrap();
+            CrawlDir::open(place.path()).unwrap();
+        }
     }
 
     #[test]
