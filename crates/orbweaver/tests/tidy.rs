@@ -348,3 +348,20 @@ fn every_key_of_the_configuration_is_on_its_page_and_no_other() {
     }
     assert_eq!(told, config_keys());
 }
+
+#[test]
+fn the_limits_on_the_page_are_the_limits_in_the_code() {
+    // Such as `connect_timeout: 5s, max_header_bytes: 65536`.
+    let code = format!("{:?}", orbweaver_model::Limits::default());
+    let page = read("docs/formats/config.md");
+    let section = page.split("\n## [limits]").nth(1).expect("the limits");
+    let digits = |text: &str| -> String { text.chars().filter(char::is_ascii_digit).collect() };
+    for row in section.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let key = cells[1].trim_matches('`');
+        let name = key.strip_suffix("_s").unwrap_or(key);
+        let value = code.split(&format!(" {name}: ")).nth(1).expect(key);
+        let value = value.split([',', '}']).next().unwrap();
+        assert_eq!(digits(cells[2]), digits(value), "{key}");
+    }
+}

@@ -10,5 +10,6 @@
     reason = "everything here is a test, helpers included"
 )]
 
+mod kill;
 mod shapes;
 mod support;
