@@ -209,7 +209,7 @@ impl Fold {
             match refused.clone().or(spent) {
                 Some(outcome) => {
                     self.finish(key, 0, unasked(outcome, at), store, batch);
-                    self.blame_chain(key, &record, store, batch)?;
+                    self.blame(key, &record.chain, store, batch)?;
                 }
                 None => self.enqueue(key, &record, 0, store, batch),
             }
@@ -283,7 +283,7 @@ impl Fold {
         if breaks_chain(class)
             && let Some(link) = store.link(key)?
         {
-            self.blame_chain(key, &link, store, batch)?;
+            self.blame(key, &link.chain, store, batch)?;
         }
         Ok(true)
     }
@@ -378,6 +378,7 @@ impl Fold {
                 store,
                 batch,
             );
+            self.blame(key, &waiting.chain, store, batch)?;
         }
         Ok(())
     }

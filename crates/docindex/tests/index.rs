@@ -400,6 +400,31 @@ fn a_host_gets_its_budget_exactly() {
 }
 
 #[test]
+fn a_redirect_that_the_budget_cuts_short_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open_with(
+        dir.path(),
+        IndexOptions {
+            seed: SEED,
+            host_pages: 1,
+            ..IndexOptions::default()
+        },
+    );
+    index.apply([links(vec![link("http://a/1", 0)])]).unwrap();
+    index.candidates(&want(10), at(2)).unwrap();
+    let hop = redirect("http://a/2", &["http://a/1"]);
+    index
+        .apply([done("http://a/1", redirects_to("http://a/2"), vec![hop])])
+        .unwrap();
+    assert!(index.candidates(&want(10), at(2)).unwrap().is_empty());
+    assert_eq!(
+        class_of(&index, "http://a/1"),
+        OutcomeClass::RedirectRefused
+    );
+    sound(&index);
+}
+
+#[test]
 fn a_loop_of_redirects_is_seen_whichever_end_comes_first() {
     let dir = tempfile::tempdir().unwrap();
     let mut index = open(dir.path());

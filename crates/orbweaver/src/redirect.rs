@@ -3,7 +3,9 @@
 //! Nothing is followed here: the target is a link like any other and comes back through the ring, so that
 //! robots.txt, politeness, scope and the address policy hold for it.
 
-use orbweaver_intake::{Found, Outlinks, PageRef};
+use url::Url;
+
+use orbweaver_intake::Outlinks;
 use orbweaver_model::{
     Candidate, CrawlUrl, FetchResult, Link, LinkKind, NewLink, Outcome, OutcomeClass, UrlKey,
 };
@@ -34,26 +36,19 @@ pub(crate) fn location(
     };
     // Header bytes beyond ASCII are UTF-8 where they are anything.
     let href = String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let candidate = &result.order.candidate;
-    let page = PageRef {
-        url: &candidate.url,
-        key: candidate.key,
-        kind: candidate.kind,
-        depth: candidate.depth,
-        base: None,
-        encoding: None,
-    };
-    let found = Found {
-        href: &href,
-        kind: LinkKind::Redirect,
-        nofollow: false,
-    };
-    let url = outlinks
-        .links(&page, [found], |_| false)
-        .links
-        .pop()
-        .map(|new| new.link.url);
-    (url, Some(href))
+    let resolved = Url::parse(result.order.url().as_str())
+        .ok()
+        .filter(|_| !is_broken_absolute(&href))
+        .and_then(|base| outlinks.canonicalizer().resolve(&base, &href, None).ok());
+    (resolved, Some(href))
+}
+
+/// `ht!tp://x` has no scheme, and as a relative reference its first segment must not hold a colon
+/// (RFC 3986, 4.2). The URL parser forgives that; but what was meant was certainly another place.
+fn is_broken_absolute(href: &str) -> bool {
+    let href = href.trim();
+    let first = href.split(['/', '?', '#']).next().unwrap_or_default();
+    first.contains(':') && Url::parse(href) == Err(url::ParseError::RelativeUrlWithoutBase)
 }
 
 /// Judges the redirect of a page.
@@ -155,4 +150,28 @@ fn continuation(candidate: &Candidate, url: CrawlUrl) -> Link {
 
 fn refused(reason: &str) -> Outcome {
     Outcome::because(OutcomeClass::RedirectRefused, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_that_is_no_reference_at_all() {
+        for href in ["ht!tp://[::bad]:99999/%%%", " a:b c/d", "1http://x/"] {
+            let broken = is_broken_absolute(href);
+            assert_eq!(broken, !href.contains("a:b"), "{href}");
+        }
+        for href in [
+            "/a:b",
+            "?x=a:b",
+            "b/c:d",
+            "http://x/",
+            "//x/y:z",
+            "javascript:x",
+            "",
+        ] {
+            assert!(!is_broken_absolute(href), "{href}");
+        }
+    }
 }

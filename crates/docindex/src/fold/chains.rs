@@ -5,7 +5,6 @@ use orbweaver_model::{Column, CrawlUrl, Outcome, OutcomeClass, Report, UrlKey};
 use super::Fold;
 use crate::error::Result;
 use crate::keyspaces::{Batch, Keyspaces};
-use crate::record::LinkRecord;
 
 /// Longest chain of redirects that is followed to find a loop. Longer ones are ended by the hop limit.
 const LOOP_SEARCH: usize = 32;
@@ -58,14 +57,14 @@ impl Fold {
     }
 
     /// The URLs whose redirects led to a refused or endless one did not lead anywhere either.
-    pub(super) fn blame_chain(
+    pub(super) fn blame(
         &mut self,
         key: UrlKey,
-        link: &LinkRecord,
+        chain: &[UrlKey],
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) -> Result<()> {
-        if link.chain.is_empty() {
+        if chain.is_empty() {
             return Ok(());
         }
         let Some(fate) = self.fate(key, store)? else {
@@ -75,7 +74,7 @@ impl Fold {
             OutcomeClass::RedirectLimit => fate.report.outcome,
             _ => refused_target(&fate.report.outcome),
         };
-        for hop in &link.chain {
+        for hop in chain {
             self.amend(*hop, &outcome, store, batch)?;
         }
         Ok(())
