@@ -51,6 +51,8 @@ struct World {
 /// Time in the simulation is in microseconds, so that what the heart loses by milliseconds shows.
 type Micros = u64;
 
+const START: Micros = 1_000_000_000;
+
 fn stamp(at: Micros) -> Timestamp {
     Timestamp::from_millis(at / 1000)
 }
@@ -126,7 +128,6 @@ fn temper(host: &str) -> Temper {
 
 impl Sim {
     fn new(world: World) -> Self {
-        let start = 1_000_000_000;
         let mut index = BTreeMap::<u64, VecDeque<Candidate>>::new();
         for n in 0..world.urls {
             let host = n % world.hosts;
@@ -151,8 +152,8 @@ impl Sim {
         }
         Self {
             dice: Dice(world.seed),
-            heart: Heart::new(world.options.clone(), stamp(start)).unwrap(),
-            now: start,
+            heart: Heart::new(world.options.clone(), stamp(START)).unwrap(),
+            now: START,
             events: BinaryHeap::new(),
             count: 0,
             flights: HashMap::new(),
@@ -186,6 +187,11 @@ impl Sim {
                 panic!("{left} URLs are stuck: {:?}", self.heart.census());
             };
             self.now = at.max(self.now);
+            assert!(
+                self.now < START + 20_000_000_000,
+                "it never ends: {:?}",
+                self.heart.census()
+            );
             self.take(what);
             self.perform();
         }
@@ -565,7 +571,7 @@ fn simulate(seed: u64, hosts: usize, ips: usize, urls: usize, options: UrlServer
     println!(
         "{} requests in {} s",
         sim.requests,
-        (sim.now - 1_000_000_000) / 1_000_000
+        (sim.now - START) / 1_000_000
     );
     assert!(sim.requests > urls as u64 / 2);
 }

@@ -360,6 +360,21 @@ fn hosts_on_one_address_share_its_window_and_its_gap() {
 }
 
 #[test]
+fn a_message_about_a_host_does_not_cost_it_its_place_in_the_line_of_its_address() {
+    let mut rig = Rig::new(UrlServerOptions {
+        queue_count: 10,
+        ip_concurrent: 1,
+        ..quick()
+    });
+    rig.free(&["http://a", "http://b", "http://c"]);
+    rig.give(&["http://a/1", "http://b/1", "http://c/1"]);
+    let order = rig.order("http://a/1");
+    rig.heart.hold("b", rig.now, rig.now);
+    rig.done(&order);
+    rig.order("http://b/1");
+}
+
+#[test]
 fn an_empty_queue_asks_and_names_the_queues_that_have_enough() {
     let mut rig = Rig::new(quick());
     rig.pass(0);
