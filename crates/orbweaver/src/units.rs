@@ -22,8 +22,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .trim()
         .parse()
         .map_err(|_| format!("`{text}` is not a size; write it like 512M or 2G"))?;
-    let bytes =
-        number * f64::from(1u32 << (shift.min(31))) * if shift == 40 { 1024.0 * 8.0 } else { 1.0 };
+    let bytes = number * 2f64.powi(shift);
     if !(0.0..1e18).contains(&bytes) {
         return Err(format!("`{text}` is not a size that a machine has"));
     }
