@@ -70,6 +70,11 @@ struct CrawlArgs {
     #[arg(long, value_name = "FILE")]
     orbweaver: Option<PathBuf>,
 
+    /// Port of the web's hosts [default: any that is free; with others than ours 80, because wget2 leaves
+    /// the port out of its Host header]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+
     /// Where the crawlers may write; what they wrote is removed [default: the system's place]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,

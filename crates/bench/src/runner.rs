@@ -44,6 +44,8 @@ pub(crate) fn run(args: &CrawlArgs) -> Result<()> {
         orbweaver.display()
     );
     let contestants = contest::chosen(&args.only, args.peers)?;
+    let others = contestants.iter().any(|contestant| contestant.peer);
+    let port = args.port.unwrap_or(if others { 80 } else { 0 });
     let scratch = match &args.scratch {
         Some(dir) => tempfile::tempdir_in(dir),
         None => tempfile::tempdir(),
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &CrawlArgs) -> Result<()> {
     let mut passed = true;
     let shapes = args.shape.map_or(Shape::ALL.to_vec(), |shape| vec![shape]);
     for shape in shapes {
-        let sim = Sim::start(&orbweaver, shape, scratch.path())?;
+        let sim = Sim::start(&orbweaver, shape, port, scratch.path())?;
         let results = rounds(&contestants, args.rounds, &sim, &orbweaver, scratch.path())?;
         passed &= results.iter().all(table::passed);
         if args.json {

@@ -42,12 +42,12 @@ impl Shape {
 
     /// The settings, spelled out, so that a change of defaults does not change the figures. Plain bodies
     /// and no sitemaps: every crawler gets the same bytes and finds its way by the same links.
-    fn settings(self) -> String {
+    fn settings(self, port: u16) -> String {
         let (hosts, pages) = self.size();
         format!(
             "seed = 1\nhosts = {hosts}\npages = {pages}\npage_bytes = 16384\nlinks_per_page = 30\n\
              cross_host = 100\nredirects = 10\nbroken = 10\ndisallowed = 20\nsitemaps = false\n\
-             gzip = false\nlatency_ms = 0\njitter_ms = 0\nthreads = 1\n"
+             gzip = false\nlatency_ms = 0\njitter_ms = 0\nthreads = 1\nport = {port}\n"
         )
     }
 }
@@ -61,9 +61,9 @@ pub(crate) struct Sim {
 
 impl Sim {
     /// Starts one, with `orbweaver sim`.
-    pub(crate) fn start(orbweaver: &Path, shape: Shape, scratch: &Path) -> Result<Self> {
+    pub(crate) fn start(orbweaver: &Path, shape: Shape, port: u16, scratch: &Path) -> Result<Self> {
         let settings = scratch.join(format!("{}.toml", shape.name()));
-        std::fs::write(&settings, shape.settings())?;
+        std::fs::write(&settings, shape.settings(port))?;
         let mut child = Command::new(orbweaver)
             .arg("sim")
             .arg("--config")

@@ -44,7 +44,8 @@ struct Line<'a> {
 
 /// Whether the figures of a contestant count.
 pub(crate) fn passed(standing: &Standing) -> bool {
-    standing.contestant.peer || clean(standing)
+    (standing.contestant.peer && standing.runs.iter().all(|run| run.stats.fetched > 0))
+        || clean(standing)
 }
 
 fn clean(standing: &Standing) -> bool {
@@ -57,7 +58,7 @@ pub(crate) fn write(out: &mut impl Write, shape: Shape, all: &[Standing]) -> Res
     let rounds = all.first().map_or(0, |standing| standing.runs.len());
     writeln!(
         out,
-        "shape {}: {hosts} hosts × {pages} pages of 16 KB with 30 links; median of {rounds}\n",
+        "shape {}: {hosts} × {pages} pages of 16 KB with 30 links; median of {rounds} rounds\n",
         shape.name()
     )?;
     writeln!(
