@@ -10,6 +10,11 @@
     reason = "everything here is a test, helpers included"
 )]
 
+mod answers;
 mod kill;
+mod redirects;
+mod robots;
+mod scope;
+mod script;
 mod shapes;
 mod support;

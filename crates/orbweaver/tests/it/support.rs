@@ -271,6 +271,15 @@ impl Place {
         args
     }
 
+    /// Crawls to the end, sees that all is sound, and returns what became of each URL.
+    pub(crate) fn crawl_to_the_end(&self, more: &[&str]) -> Fates {
+        run(self.crawl(more)).expect(0);
+        let status = self.status();
+        assert!(status.balanced && status.queued == 0, "{status:?}");
+        self.check();
+        self.fates()
+    }
+
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         let listed = run(["outcomes", self.arg()]).expect(0).out();
         let read = |line| serde_json::from_str(line).unwrap();

@@ -1,0 +1,128 @@
+//! robots.txt before the first request, in all the ways in which it can be had or not.
+
+use std::time::Duration;
+
+use crate::script::{Reply, Request, Site};
+use crate::support::{Place, run};
+
+/// A site with this robots.txt and a page under every other name.
+fn site(
+    address: [u8; 3],
+    robots: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static,
+) -> Site {
+    Site::start(address, move |asked| match asked.target.as_str() {
+        "/" => Some(Reply::links(["/open", "/shut"])),
+        "/open" | "/shut" => Some(Reply::html("a page")),
+        _ => robots(asked),
+    })
+}
+
+const RULES: &str = "User-agent: *\nDisallow: /\n\nUser-agent: OrbWeaver\nDisallow: /shut\n";
+
+fn is_robots(asked: &Request) -> bool {
+    asked.target == "/robots.txt"
+}
+
+#[test]
+fn rules_are_asked_for_first_and_obeyed() {
+    let site = site([3, 0, 1], |asked| {
+        is_robots(asked).then(|| Reply::text(RULES))
+    });
+    let place = Place::new();
+    let fates = place.crawl_to_the_end(&[&site.url("/")]);
+    assert_eq!(site.log()[0].target, "/robots.txt");
+    assert_eq!(site.pages(), ["/", "/open"]);
+    assert_eq!(
+        fates.verdict(&site.url("/shut")),
+        ("denied_robots", "robots.txt: Disallow: /shut")
+    );
+    // Who asks is what the rules call by name.
+    let agent = |field: &&String| {
+        field
+            .to_ascii_lowercase()
+            .starts_with("user-agent: orbweaver/")
+    };
+    for asked in site.log() {
+        assert!(asked.fields.iter().any(|field| agent(&field)), "{asked:?}");
+    }
+    run(["get", place.arg(), &site.url("/robots.txt")]).expect(0);
+}
+
+#[test]
+fn rules_that_are_not_there_allow_everything() {
+    for (last, status) in [(2, 404), (3, 403), (4, 401)] {
+        let site = site([3, 0, last], move |asked| {
+            is_robots(asked).then(|| Reply::status(status))
+        });
+        Place::new().crawl_to_the_end(&[&site.url("/")]);
+        assert_eq!(site.pages().len(), 3, "{status}");
+    }
+}
+
+#[test]
+fn rules_that_moved_are_followed() {
+    let elsewhere = Site::start([3, 1, 1], |asked| match asked.target.as_str() {
+        "/rules" => Some(Reply::text(RULES)),
+        _ => None,
+    });
+    let there = elsewhere.url("/rules");
+    let here = site([3, 0, 5], |asked| match asked.target.as_str() {
+        "/robots.txt" => Some(Reply::redirect("/moved.txt")),
+        "/moved.txt" => Some(Reply::text(RULES)),
+        _ => None,
+    });
+    let far = site([3, 0, 6], move |asked| {
+        is_robots(asked).then(|| Reply::redirect(&there))
+    });
+    let endless = site([3, 0, 7], |asked| {
+        let hop = asked.target.len();
+        let next = format!("/{}", "r".repeat(hop));
+        (asked.target != "/shut").then(|| Reply::redirect(&next))
+    });
+    let seeds = [here.url("/"), far.url("/"), endless.url("/")];
+    Place::new().crawl_to_the_end(&seeds.each_ref().map(String::as_str));
+    assert_eq!((here.asked("/shut"), here.asked("/open")), (0, 1));
+    assert_eq!((far.asked("/shut"), far.asked("/open")), (0, 1));
+    // RFC 9309, 2.3.1.2: after five hops the rules may be taken as not there.
+    assert_eq!((endless.asked("/shut"), endless.asked("/open")), (1, 1));
+}
+
+/// RFC 9309, 2.3.1.4: a server that cannot give its rules is not asked for anything else.
+#[test]
+fn rules_that_cannot_be_had_deny_everything() {
+    let broken = site([3, 0, 8], |asked| {
+        is_robots(asked).then(|| Reply::status(500))
+    });
+    let silent = site([3, 0, 9], |asked| is_robots(asked).then(Reply::silence));
+    let recovers = site([3, 0, 10], |asked| {
+        let reply = match asked.before {
+            0 => Reply::status(503),
+            _ => Reply::text(RULES),
+        };
+        is_robots(asked).then_some(reply)
+    });
+    let place = Place::new();
+    let config = place.file("config.toml", "[limits]\nheader_timeout_s = 0.5\n");
+    let seeds = [broken.url("/"), silent.url("/"), recovers.url("/")];
+    let [a, b, c] = seeds.each_ref().map(String::as_str);
+    let fates = place.crawl_to_the_end(&[a, b, c, "-c", &config]);
+    for (site, class) in [(&broken, "denied_robots"), (&silent, "failed_timeout")] {
+        let denied = fates.of(&site.url("/"));
+        assert_eq!(denied.class, class, "{denied:?}");
+        assert!(denied.why().starts_with("robots.txt: "), "{denied:?}");
+        assert_eq!(site.pages(), Vec::<String>::new());
+        assert_eq!(site.asked("/robots.txt"), 3);
+    }
+    assert_eq!(recovers.pages(), ["/", "/open"]);
+}
+
+#[test]
+fn crawl_delay_is_obeyed() {
+    let site = site([3, 0, 11], |asked| {
+        is_robots(asked).then(|| Reply::text("User-agent: *\nCrawl-delay: 0.7\n"))
+    });
+    Place::new().crawl_to_the_end(&[&site.url("/"), "--per-host", "4"]);
+    assert_eq!(site.log().len(), 4);
+    let gap = site.shortest_gap();
+    assert!(gap >= Duration::from_millis(700), "{gap:?}");
+}
