@@ -1,9 +1,13 @@
 //! Time as a value: milliseconds since the Unix epoch, passed in by whoever does the waiting.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+/// Where a stage gets the time from. Whoever builds the ring makes it; nothing else looks at a clock.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A moment, in milliseconds since 1970-01-01T00:00:00Z.
 ///

@@ -12,8 +12,8 @@ pub mod order;
 pub mod outcome;
 pub mod url;
 
-pub use clock::Timestamp;
-pub use event::{Claimed, Event, NewLink, Report, RobotsRecord};
+pub use clock::{Clock, Timestamp};
+pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord};
 pub use fetch::{Exchange, FetchResult, Protocol, Truncation};
 pub use limits::Limits;
 pub use link::{Link, LinkKind};

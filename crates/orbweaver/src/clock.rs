@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use orbweaver_model::Timestamp;
-
-/// Where a stage gets the time from.
-pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+use orbweaver_model::{Clock, Timestamp};
 
 /// A clock that reads the wall time once and then only moves forward, so that a jump of the machine's
 /// clock neither shortens a wait nor stalls the crawl.

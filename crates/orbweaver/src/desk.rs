@@ -13,10 +13,10 @@ use orbweaver_model::{Event, Order, Purpose, Timestamp, TransId};
 use orbweaver_spider::Spider;
 use orbweaver_urlserver::{Done, Handle, Notice};
 
-use crate::clock::Clock;
 use crate::harvest::Harvest;
 use crate::redirect;
 use crate::retry::{self, Decision};
+use orbweaver_model::Clock;
 
 /// How long requests that are out may take to end when the crawl is told to stop. With the last commit
 /// it stays below the ten seconds that a user waits.

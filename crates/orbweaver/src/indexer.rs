@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use orbweaver_docindex::{DocIndex, Ledger, Wanted};
 use orbweaver_model::{Candidate, Event, RobotsRecord, Timestamp};
 
-use crate::clock::Clock;
+use orbweaver_model::Clock;
 
 /// Events folded in one commit at most.
 const GROUP: usize = 1024;

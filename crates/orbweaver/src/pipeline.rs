@@ -34,7 +34,9 @@ use orbweaver_urlserver::{Bottleneck, Census, Handle, Links, UrlServer, UrlServe
 use crate::addresses::Addresses;
 use crate::adopt;
 use crate::cli::{check, outcomes, status::Status};
-use crate::clock::{self, Clock};
+use orbweaver_model::Clock;
+
+use crate::clock;
 use crate::control::{Control, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::desk::{Desk, announce_to, dispatch, hear};
@@ -44,7 +46,7 @@ use crate::indexer::{self, Idle, IndexerOptions};
 use crate::machine::{Signals, allow_many_files, random};
 use crate::progress::{self, Form, Progress};
 use crate::settings::Settings;
-use crate::summary;
+use crate::summary::{self, Outline};
 
 /// Why the ring stops turning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +56,6 @@ enum Reason {
     Signal,
     /// A stage ended that should not have.
     Broken,
-}
-
-/// What a run came to, for the summary.
-#[derive(Debug)]
-pub(crate) struct Outline {
-    pub(crate) ending: Ending,
-    pub(crate) seconds: f64,
-    pub(crate) pages: u64,
-    pub(crate) status: Status,
-    /// When no document came: the first few URLs and what became of them.
-    pub(crate) why_nothing: Vec<String>,
 }
 
 /// Runs a crawl to its end and says how it went.

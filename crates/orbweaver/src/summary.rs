@@ -10,8 +10,18 @@ use orbweaver_model::Report;
 use crate::cli::status::Status;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
-use crate::pipeline::Outline;
 use crate::units::{human_bytes, human_duration};
+
+/// What a run came to, for the summary.
+#[derive(Debug)]
+pub(crate) struct Outline {
+    pub(crate) ending: Ending,
+    pub(crate) seconds: f64,
+    pub(crate) pages: u64,
+    pub(crate) status: Status,
+    /// When no document came: the first few URLs and what became of them.
+    pub(crate) why_nothing: Vec<String>,
+}
 
 /// URLs shown when a crawl brought nothing: enough to see the reason, which is mostly one for all.
 const SHOWN: usize = 5;

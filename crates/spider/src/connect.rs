@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use orbweaver_model::{CrawlUrl, Limits, Outcome, OutcomeClass, Scheme};
+use orbweaver_model::{Clock, CrawlUrl, Limits, Outcome, OutcomeClass, Scheme};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -13,7 +13,6 @@ use tokio_rustls::TlsConnector;
 
 use crate::address_policy::{AddressPolicy, Refusal};
 use crate::deadline::Deadline;
-use crate::fetch::Clock;
 use crate::http1::{self, Http1};
 use crate::http2::{self, Http2};
 use crate::stream::{ByteCount, Socket, Stream};

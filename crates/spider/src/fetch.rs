@@ -9,7 +9,8 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Uri};
 use http_body_util::Empty;
 use orbweaver_model::{
-    CrawlUrl, Exchange, FetchResult, Order, Outcome, OutcomeClass, Timestamp, TransId, Truncation,
+    Clock, CrawlUrl, Exchange, FetchResult, Order, Outcome, OutcomeClass, Timestamp, TransId,
+    Truncation,
 };
 
 use crate::connect::{Connector, Link, Wire};
@@ -21,9 +22,6 @@ use crate::options::SpiderOptions;
 use crate::outcome_of;
 use crate::pool::Pool;
 use crate::tls;
-
-/// Tells the time.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Pages first, anything else too: servers choose what to send by this.
 const ACCEPTED: HeaderValue =

@@ -17,11 +17,10 @@ use http_body_util::Empty;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use memchr::memchr_iter;
-use orbweaver_model::{Limits, Protocol, Truncation};
+use orbweaver_model::{Clock, Limits, Protocol, Truncation};
 
 use crate::deadline::Deadline;
 use crate::exchange::{Answer, Errand, Failure};
-use crate::fetch::Clock;
 use crate::framing::{Chunks, Framing, ends_in_location, final_head};
 use crate::stream::Stream;
 use crate::tap::{Tap, TapHandle};

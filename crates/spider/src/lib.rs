@@ -32,7 +32,7 @@ pub use address_policy::{AddressPolicy, Refusal};
 pub use budget::ByteBudget;
 pub use dns::{ResolveError, Resolved, Resolver, ResolverOptions};
 pub use error::SpiderError;
-pub use fetch::{Clock, Spider};
+pub use fetch::Spider;
 pub use options::{SpiderOptions, TlsOptions};
 pub use reread::reread;
 pub use status::{Action, action};

@@ -13,10 +13,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
-use orbweaver_model::Timestamp;
+use orbweaver_model::{Clock, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use crate::fetch::Clock;
 use crate::framing::final_head;
 use crate::stream::Stream;
 

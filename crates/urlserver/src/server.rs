@@ -16,7 +16,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orbweaver_model::{Candidate, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp, TransId};
+use orbweaver_model::{
+    Candidate, Clock, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp, TransId,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinHandle, JoinSet};
 use tracing::{debug, error};
@@ -41,9 +43,6 @@ pub trait Resolve: Send + Sync {
     /// failed_dns when there is no address, denied_policy when it is a forbidden one.
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a>;
 }
-
-/// Where the time comes from.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The neighbours of a URL server.
 pub struct Links {

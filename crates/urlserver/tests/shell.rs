@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, Timestamp,
+    Candidate, Clock, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, Timestamp,
 };
-use orbweaver_urlserver::server::{Clock, Resolving};
+use orbweaver_urlserver::server::Resolving;
 use orbweaver_urlserver::{
     Done, Handle, Links, Notice, Resolve, Resolved, RobotsAnswer, UrlServer, UrlServerError,
     UrlServerOptions,

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, FetchResult, LinkKind, Order, OutcomeClass, Purpose, Timestamp, TransId,
-    UrlKey,
+    Candidate, Clock, CrawlUrl, FetchResult, LinkKind, Order, OutcomeClass, Purpose, Timestamp,
+    TransId, UrlKey,
 };
-use orbweaver_spider::{AddressPolicy, Clock, Spider, SpiderOptions};
+use orbweaver_spider::{AddressPolicy, Spider, SpiderOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
