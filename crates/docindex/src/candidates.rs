@@ -36,6 +36,7 @@ impl<L: PartitionLog> DocIndex<L> {
         while found.len() < wanted.urls {
             let rejected = |hash: u64, host: &Host| {
                 host.record.not_before > now
+                    || host.record.blocked.is_some()
                     || offered.contains(&hash)
                     || wanted.reject.contains(&hash)
             };
@@ -58,6 +59,7 @@ impl<L: PartitionLog> DocIndex<L> {
             let batch = self.fold.last_batch + 1;
             exhausted.push(Event::Claim {
                 batch,
+                at: now,
                 urls: claims,
             });
         }

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use fjall::{Keyspace, Readable, Snapshot};
 
-use orbweaver_model::{Claimed, Column, UrlKey};
+use orbweaver_model::{Column, UrlKey};
 
 use crate::error::Result;
 use crate::keyspaces::{queue_key, read_due_key};
 use crate::ledger::Ledger;
 use crate::reader::Reader;
-use crate::record::{Fate, HostRecord, LinkRecord, QueueRecord, decode};
+use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode};
 
 /// Something that is wrong, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,8 +104,11 @@ impl Check<'_> {
         let mut claimed = HashMap::new();
         for guard in self.view.iter(&self.reader.store.claims) {
             let (_, value) = guard.into_inner()?;
-            match decode::<Vec<Claimed>>("claims", &value) {
-                Ok(urls) => claimed.extend(urls.iter().map(|claim| (claim.key, claim.attempts))),
+            match decode::<ClaimRecord>("claims", &value) {
+                Ok(batch) => {
+                    let urls = batch.urls.iter();
+                    claimed.extend(urls.map(|claim| (claim.key, claim.attempts)));
+                }
                 Err(error) => self.found("claims", error.to_string()),
             }
         }

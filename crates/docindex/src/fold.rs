@@ -7,7 +7,9 @@
 //! The life of a URL: unknown → queued (`Links`, `Done` of another) → claimed (`Claim`) → finished (`Done`)
 //! or waiting for a retry (`Retry`) → queued again (`Due`). A new `Epoch` returns claims to the queue.
 
+mod budget;
 mod chains;
+mod seeds;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,16 +17,17 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Builder;
 
 use orbweaver_model::{
-    Claimed, CrawlUrl, Event, KeySeed, LinkKind, NewLink, Outcome, OutcomeClass, Report, Timestamp,
+    Claimed, Event, HostSetting, KeySeed, LinkKind, NewLink, OutcomeClass, Report, Timestamp,
     UrlKey,
 };
 
+use self::budget::{spent_budget, unasked};
 use self::chains::breaks_chain;
 use crate::error::Result;
 use crate::hosts::Hosts;
 use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key, read_due_key};
 use crate::ledger::Ledger;
-use crate::record::{Fate, LinkRecord, QueueRecord, decode};
+use crate::record::{Attempt, ClaimRecord, Fate, LinkRecord, QueueRecord, decode};
 use crate::seen::Seen;
 
 /// The state in RAM that the fold keeps in step with the store.
@@ -77,14 +80,15 @@ impl Fold {
     /// The batch is committed first then, so that the result does not depend on how events were grouped.
     pub(crate) fn reads_store(&self, event: &Event) -> bool {
         match event {
-            Event::Links { .. }
-            | Event::Claim { .. }
+            Event::Links { links, .. } => names_seeds(links),
+            Event::Claim { .. }
             | Event::Robots { .. }
-            | Event::Host { .. } => false,
-            Event::Done { key, report, .. } => {
+            | Event::Host { .. }
+            | Event::Setting { .. } => false,
+            Event::Done { key, report, links } => {
                 let class = report.outcome.class;
                 let judged = class == OutcomeClass::RedirectFollowed || breaks_chain(class);
-                judged || !self.claimed.contains_key(key)
+                judged || names_seeds(links) || !self.claimed.contains_key(key)
             }
             Event::Retry { key, .. } => !self.claimed.contains_key(key),
             Event::Epoch { .. }
@@ -106,9 +110,10 @@ impl Fold {
             Event::Links { links, at } => self.links(links, *at, store, batch),
             Event::Claim {
                 batch: number,
+                at,
                 urls,
             } => {
-                self.claim(*number, urls, store, batch);
+                self.claim(*number, *at, urls, store, batch);
                 Ok(())
             }
             Event::Done { key, report, links } => {
@@ -128,6 +133,15 @@ impl Fold {
             Event::Host { host, not_before } => {
                 let record = &mut self.hosts.touch(*host).record;
                 record.not_before = record.not_before.max(*not_before);
+                Ok(())
+            }
+            Event::Setting { host, setting, at } => {
+                let record = &mut self.hosts.touch(*host).record;
+                match setting {
+                    HostSetting::Blocked(true) => record.blocked = record.blocked.or(Some(*at)),
+                    HostSetting::Blocked(false) => record.blocked = None,
+                    HostSetting::Gap(gap) => record.gap = *gap,
+                }
                 Ok(())
             }
         }
@@ -152,7 +166,7 @@ impl Fold {
     fn epoch(&mut self, store: &Keyspaces, batch: &mut Batch<'_>) -> Result<()> {
         for guard in store.claims.iter() {
             let (number, urls) = guard.into_inner()?;
-            for claim in decode::<Vec<Claimed>>("claims", &urls)? {
+            for claim in decode::<ClaimRecord>("claims", &urls)?.urls {
                 if Self::is_open(&claim, store)?
                     && let Some(link) = store.link(claim.key)?
                 {
@@ -182,6 +196,9 @@ impl Fold {
         for NewLink { link, refused } in links {
             let key = link.url.key(self.seed);
             if !self.seen.insert(key) {
+                if link.kind == LinkKind::Seed && refused.is_none() {
+                    self.readmit(key, link, store, batch)?;
+                }
                 continue;
             }
             self.last_doc = self.last_doc.wrapping_add(1).max(1);
@@ -208,7 +225,7 @@ impl Fold {
             let spent = host.record.exhausted.then(|| spent_budget(&record.url));
             match refused.clone().or(spent) {
                 Some(outcome) => {
-                    self.finish(key, 0, unasked(outcome, at), store, batch);
+                    self.finish(key, 0, unasked(outcome, at), Vec::new(), store, batch);
                     self.blame(key, &record.chain, store, batch)?;
                 }
                 None => self.enqueue(key, &record, 0, store, batch),
@@ -238,7 +255,14 @@ impl Fold {
         self.hosts.waits(key.host, link.rank());
     }
 
-    fn claim(&mut self, number: u64, urls: &[Claimed], store: &Keyspaces, batch: &mut Batch<'_>) {
+    fn claim(
+        &mut self,
+        number: u64,
+        at: Timestamp,
+        urls: &[Claimed],
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) {
         for claim in urls {
             batch.remove(&store.queue, &queue_key(claim.key.host, claim.rank));
             self.claimed.insert(
@@ -253,8 +277,10 @@ impl Fold {
             host.claimed += 1;
             host.cursor = host.cursor.max(claim.rank + 1);
         }
-        batch.put(&store.claims, &number.to_be_bytes(), &urls);
         self.open_batches.insert(number, urls.len());
+        let urls = urls.to_vec();
+        let record = ClaimRecord { at, urls };
+        batch.put(&store.claims, &number.to_be_bytes(), &record);
         self.last_batch = number;
     }
 
@@ -273,13 +299,16 @@ impl Fold {
         let asked = report.ip.is_some();
         let host = self.hosts.touch(key.host);
         host.record.asked += u32::from(asked);
+        host.record.learn(&report);
         self.ledger.attempts += u64::from(asked);
         self.ledger.bytes += report.bytes;
         if report.outcome.class == OutcomeClass::RedirectFollowed {
             self.judge_redirect(key, &mut report, store, batch)?;
         }
         let class = report.outcome.class;
-        self.finish(key, attempts + u8::from(asked), report, store, batch);
+        let earlier = self.earlier(key, attempts, store)?;
+        let attempts = attempts.saturating_add(u8::from(asked));
+        self.finish(key, attempts, report, earlier, store, batch);
         if breaks_chain(class)
             && let Some(link) = store.link(key)?
         {
@@ -301,7 +330,9 @@ impl Fold {
         };
         self.ledger.attempts += 1;
         self.ledger.bytes += report.bytes;
+        self.hosts.touch(key.host).record.learn(report);
         let fate = Fate {
+            earlier: self.earlier(key, attempts, store)?,
             attempts: attempts.saturating_add(1),
             due: Some(due),
             report: report.clone(),
@@ -352,37 +383,6 @@ impl Fold {
         Ok(())
     }
 
-    fn exhaust(
-        &mut self,
-        hash: u64,
-        outcome: &Outcome,
-        at: Timestamp,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
-        let host = self.hosts.touch(hash);
-        host.record.exhausted = true;
-        host.waiting = 0;
-        for guard in store.queue.prefix(hash.to_be_bytes()) {
-            let (place, value) = guard.into_inner()?;
-            let waiting = decode::<QueueRecord>("queue", &value)?;
-            let key = UrlKey {
-                host: hash,
-                url: waiting.url_hash,
-            };
-            batch.remove(&store.queue, &place);
-            self.finish(
-                key,
-                waiting.attempts,
-                unasked(outcome.clone(), at),
-                store,
-                batch,
-            );
-            self.blame(key, &waiting.chain, store, batch)?;
-        }
-        Ok(())
-    }
-
     /// Takes a URL out of the hands of the URL server, or out of the queue when an earlier process has
     /// fetched it; how many attempts it had. None when it is finished or unknown.
     fn release(
@@ -426,6 +426,7 @@ impl Fold {
         key: UrlKey,
         attempts: u8,
         report: Report,
+        earlier: Vec<Attempt>,
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) {
@@ -436,9 +437,19 @@ impl Fold {
             attempts,
             due: None,
             report,
+            earlier,
         };
         batch.put(&store.fates, &key.to_bytes(), &fate);
         self.fresh.insert(key, fate);
+    }
+
+    /// The attempts at a URL that are over; most have none, and nothing is read for those.
+    fn earlier(&self, key: UrlKey, attempts: u8, store: &Keyspaces) -> Result<Vec<Attempt>> {
+        if attempts == 0 {
+            return Ok(Vec::new());
+        }
+        let fate = self.fate(key, store)?;
+        Ok(fate.map(Fate::into_earlier).unwrap_or_default())
     }
 
     fn fate(&self, key: UrlKey, store: &Keyspaces) -> Result<Option<Fate>> {
@@ -449,22 +460,6 @@ impl Fold {
     }
 }
 
-/// The report on a URL that nobody was asked for.
-fn unasked(outcome: Outcome, at: Timestamp) -> Report {
-    Report {
-        outcome,
-        status: None,
-        ip: None,
-        bytes: 0,
-        millis: 0,
-        at,
-        redirect: None,
-    }
-}
-
-fn spent_budget(url: &CrawlUrl) -> Outcome {
-    Outcome::because(
-        OutcomeClass::DeniedPolicy,
-        format!("the page budget of {} is spent", url.host()),
-    )
+fn names_seeds(links: &[NewLink]) -> bool {
+    links.iter().any(|new| new.link.kind == LinkKind::Seed)
 }

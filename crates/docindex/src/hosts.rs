@@ -112,7 +112,7 @@ impl Hosts {
     pub(crate) fn next_end_of_wait(&self, now: Timestamp) -> Option<Timestamp> {
         let hosts = self.turns.iter().filter_map(|hash| self.by_hash.get(hash));
         let waits = hosts
-            .filter(|host| host.waiting > 0)
+            .filter(|host| host.waiting > 0 && host.record.blocked.is_none())
             .map(|host| host.record.not_before);
         waits.filter(|end| *end > now).min()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracing::info;
 
-use orbweaver_model::{Claimed, Event, KeySeed, RobotsRecord, Timestamp, UrlKey};
+use orbweaver_model::{Event, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
 use crate::fold::Fold;
@@ -14,7 +14,7 @@ use crate::keyspaces::{Batch, Keyspaces, read_due_key};
 use crate::ledger::Ledger;
 use crate::log::{LocalLog, PartitionLog};
 use crate::reader::Reader;
-use crate::record::{HostRecord, decode};
+use crate::record::{ClaimRecord, HostRecord, decode};
 use crate::seen::Seen;
 
 /// How the doc index is opened.
@@ -225,7 +225,7 @@ fn load(store: &Keyspaces, seed: KeySeed) -> Result<Fold> {
             .as_ref()
             .try_into()
             .map_or(last_batch, u64::from_be_bytes);
-        for claim in decode::<Vec<Claimed>>("claims", &value)? {
+        for claim in decode::<ClaimRecord>("claims", &value)?.urls {
             if Fold::is_open(&claim, store)? {
                 hosts.not_waiting(claim.key.host);
             }

@@ -78,6 +78,13 @@ impl Ledger {
         *self.place(class) += 1;
     }
 
+    /// A finished URL is to be asked for after all.
+    pub(crate) fn reopen(&mut self, class: OutcomeClass) {
+        let place = self.place(class);
+        *place = place.saturating_sub(1);
+        self.queued += 1;
+    }
+
     pub(crate) fn amend(&mut self, from: OutcomeClass, to: OutcomeClass) {
         let place = self.place(from);
         *place = place.saturating_sub(1);

@@ -23,6 +23,6 @@ pub use error::{Error, Result};
 pub use index::{DocIndex, IndexOptions};
 pub use ledger::Ledger;
 pub use log::{KeptLog, LocalLog, PartitionLog};
-pub use reader::{Entry, Reader};
-pub use record::{FORMAT, Fate, HostRecord, LinkRecord};
+pub use reader::{Entry, Reader, Rest};
+pub use record::{Attempt, FORMAT, Fate, HostRecord, LinkRecord};
 pub use seen::Seen;

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use fjall::{Readable, Snapshot};
 
-use orbweaver_model::{CrawlUrl, KeySeed, UrlKey};
+use orbweaver_model::{CrawlUrl, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
-use crate::keyspaces::Keyspaces;
+use crate::keyspaces::{Keyspaces, queue_key};
 use crate::ledger::Ledger;
-use crate::record::{Fate, HostRecord, LinkRecord, decode};
+use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, decode};
 
 /// One URL with what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,26 @@ pub struct Entry {
     pub link: LinkRecord,
     /// What became of it; none while it waits for its first attempt.
     pub fate: Option<Fate>,
+}
+
+/// Where an unfinished URL rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// In the queue of its host.
+    Queue {
+        /// URLs of the host that come before it.
+        ahead: u64,
+    },
+    /// With the URL server.
+    Claimed {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// Until it is asked for again.
+    Retry {
+        /// When that may be.
+        due: Timestamp,
+    },
 }
 
 /// A view of the index for listings. Cheap to clone; each listing sees one moment.
@@ -58,6 +78,53 @@ impl Reader {
             link,
             fate: self.store.fate(key)?,
         }))
+    }
+
+    /// Where a URL rests; none when it is finished.
+    pub fn rest(&self, entry: &Entry) -> Result<Option<Rest>> {
+        let due = match &entry.fate {
+            Some(fate) if fate.due.is_none() => return Ok(None),
+            fate => fate.as_ref().and_then(|fate| fate.due),
+        };
+        let key = entry.link.url.key(self.seed);
+        let view = self.store.db.snapshot();
+        let place = queue_key(key.host, entry.link.rank());
+        if view.contains_key(&self.store.queue, place)? {
+            let ahead = view.range(&self.store.queue, queue_key(key.host, 0)..place);
+            let ahead = ahead.count() as u64;
+            return Ok(Some(Rest::Queue { ahead }));
+        }
+        // The newest first: a batch of long ago may still name a URL that has been claimed again since.
+        for guard in view.iter(&self.store.claims).rev() {
+            let batch = decode::<ClaimRecord>("claims", &guard.value()?)?;
+            let attempts = entry.fate.as_ref().map_or(0, |fate| fate.attempts);
+            let open = |claim: &orbweaver_model::Claimed| {
+                claim.key == key && (due.is_none() || attempts <= claim.attempts)
+            };
+            if batch.urls.iter().any(open) {
+                return Ok(Some(Rest::Claimed { since: batch.at }));
+            }
+        }
+        Ok(due.map(|due| Rest::Retry { due }))
+    }
+
+    /// The robots.txt kept for an origin.
+    pub fn robots(&self, origin: &str) -> Result<Option<RobotsRecord>> {
+        self.store
+            .robots
+            .get(origin)?
+            .map(|bytes| decode("robots", &bytes))
+            .transpose()
+    }
+
+    /// What is known of a host.
+    pub fn host(&self, name: &str) -> Result<Option<HostRecord>> {
+        let hash = self.seed.host(name);
+        self.store
+            .hosts
+            .get(hash.to_be_bytes())?
+            .map(|bytes| decode("hosts", &bytes))
+            .transpose()
     }
 
     /// Every URL, ordered by key, as of now.

@@ -1,9 +1,11 @@
 //! The records of the doc index as they lie on disk: a version byte, then postcard.
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use orbweaver_model::{CrawlUrl, LinkKind, Report, Timestamp, UrlKey};
+use orbweaver_model::{Claimed, Column, CrawlUrl, LinkKind, Outcome, Report, Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
 
@@ -47,6 +49,50 @@ pub struct Fate {
     pub due: Option<Timestamp>,
     /// What the last attempt came to.
     pub report: Report,
+    /// The attempts before the last, oldest first, at most [`Fate::KEPT`]; of more the newest are kept.
+    pub earlier: Vec<Attempt>,
+}
+
+impl Fate {
+    /// Earlier attempts that are kept. A crawl makes four at most unless it is told otherwise.
+    pub const KEPT: usize = 8;
+
+    /// What the next fate of this URL keeps as its earlier attempts.
+    pub(crate) fn into_earlier(self) -> Vec<Attempt> {
+        let mut earlier = self.earlier;
+        let Report {
+            outcome,
+            status,
+            at,
+            ..
+        } = self.report;
+        earlier.push(Attempt {
+            at,
+            outcome,
+            status,
+        });
+        let surplus = earlier.len().saturating_sub(Self::KEPT);
+        earlier.drain(..surplus);
+        earlier
+    }
+}
+
+/// An attempt that was not the last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When it ended.
+    pub at: Timestamp,
+    /// Class and reason.
+    pub outcome: Outcome,
+    /// HTTP status, when there was one.
+    pub status: Option<u16>,
+}
+
+/// URLs that were handed to the URL server at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClaimRecord {
+    pub(crate) at: Timestamp,
+    pub(crate) urls: Vec<Claimed>,
 }
 
 /// A place in the queue of a host.
@@ -74,6 +120,37 @@ pub struct HostRecord {
     pub exhausted: bool,
     /// Not to be asked before this moment.
     pub not_before: Timestamp,
+    /// Requests to it, repeated ones included.
+    pub requests: u32,
+    /// Attempts at its URLs that failed, repeated ones included, whether a request was made or not.
+    pub failed: u32,
+    /// How long its answers take in milliseconds: each new one counts for an eighth.
+    pub millis: u32,
+    /// Since when an operator has blocked it.
+    pub blocked: Option<Timestamp>,
+    /// The time between two requests that an operator has set for it.
+    pub gap: Option<Duration>,
+}
+
+impl HostRecord {
+    /// Takes in what an attempt tells about the host.
+    pub(crate) fn learn(&mut self, report: &Report) {
+        let column = report.outcome.class.column();
+        self.failed += u32::from(matches!(column, Column::Failed | Column::Queued));
+        if report.ip.is_some() {
+            self.millis = match self.requests {
+                0 => report.millis,
+                _ => average(self.millis, report.millis),
+            };
+            self.requests += 1;
+        }
+    }
+}
+
+/// Moves an average an eighth of the way, so that some thirty answers make it forget what was before.
+fn average(before: u32, now: u32) -> u32 {
+    let sum = u64::from(before) * 7 + u64::from(now) + 4;
+    u32::try_from(sum / 8).unwrap_or(u32::MAX)
 }
 
 /// Writes a record.

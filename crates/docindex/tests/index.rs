@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use orbweaver_docindex::{DocIndex, IndexOptions, KeptLog, Reader, Wanted, check};
+use orbweaver_docindex::{DocIndex, IndexOptions, KeptLog, Reader, Rest, Wanted, check};
 use orbweaver_model::{
-    Candidate, Column, CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome, OutcomeClass,
-    Report, Timestamp, UrlKey,
+    Candidate, Column, CrawlUrl, Event, HostSetting, KeySeed, Link, LinkKind, NewLink, Outcome,
+    OutcomeClass, Report, Timestamp, UrlKey,
 };
 use proptest::prelude::*;
 
@@ -298,8 +298,167 @@ fn retries_wait_for_their_time_also_across_a_restart() {
         )])
         .unwrap();
     let entry = index.reader().entry(key("http://a/1")).unwrap().unwrap();
-    assert_eq!(entry.fate.unwrap().attempts, 3);
+    let fate = entry.fate.unwrap();
+    assert_eq!(fate.attempts, 3);
+    let earlier = fate.earlier.iter().map(|attempt| attempt.outcome.class);
+    assert_eq!(
+        earlier.collect::<Vec<_>>(),
+        [OutcomeClass::Deferred, OutcomeClass::Deferred]
+    );
     assert_eq!(index.ledger().column(Column::Failed), 1);
+    let host = index.reader().host("a").unwrap().unwrap();
+    assert_eq!((host.requests, host.failed, host.millis), (3, 3, 5));
+    sound(&index);
+}
+
+#[test]
+fn of_many_attempts_the_newest_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index.apply([links(vec![link("http://a/1", 0)])]).unwrap();
+    for attempt in 0..12 {
+        assert_eq!(index.candidates(&want(10), at(attempt)).unwrap().len(), 1);
+        let report = Report {
+            at: at(attempt),
+            ..report(OutcomeClass::Deferred)
+        };
+        let retry = Event::Retry {
+            key: key("http://a/1"),
+            report,
+            due: at(attempt + 1),
+        };
+        index.apply([retry]).unwrap();
+    }
+    let entry = index.reader().entry(key("http://a/1")).unwrap().unwrap();
+    let fate = entry.fate.unwrap();
+    let kept: Vec<u64> = (fate.earlier.iter())
+        .map(|attempt| attempt.at.as_millis())
+        .collect();
+    assert_eq!(kept, (3..11).collect::<Vec<_>>());
+    assert_eq!(fate.report.at, at(11));
+}
+
+#[test]
+fn where_a_url_rests_can_be_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    let reader = index.reader();
+    let pages = ["http://a/1", "http://a/2", "http://a/3", "http://b/1"];
+    index
+        .apply([links(pages.map(|page| link(page, 1)).to_vec())])
+        .unwrap();
+    let rest = |text: &str| {
+        let entry = reader.entry(key(text)).unwrap().unwrap();
+        reader.rest(&entry).unwrap()
+    };
+    assert_eq!(rest("http://a/3"), Some(Rest::Queue { ahead: 2 }));
+    assert_eq!(rest("http://b/1"), Some(Rest::Queue { ahead: 0 }));
+    let wanted = Wanted {
+        urls: 1,
+        per_host: 1,
+        reject: HashSet::from([key("http://b/1").host]),
+    };
+    assert_eq!(
+        names(&index.candidates(&wanted, at(7)).unwrap()),
+        ["http://a/1"]
+    );
+    assert_eq!(rest("http://a/1"), Some(Rest::Claimed { since: at(7) }));
+    assert_eq!(rest("http://a/3"), Some(Rest::Queue { ahead: 1 }));
+    let put_off = Event::Retry {
+        key: key("http://a/1"),
+        report: report(OutcomeClass::Deferred),
+        due: at(50),
+    };
+    index.apply([put_off]).unwrap();
+    assert_eq!(rest("http://a/1"), Some(Rest::Retry { due: at(50) }));
+    index.apply([Event::Due { now: at(50) }]).unwrap();
+    assert_eq!(rest("http://a/1"), Some(Rest::Queue { ahead: 0 }));
+    index.candidates(&wanted, at(60)).unwrap();
+    assert_eq!(rest("http://a/1"), Some(Rest::Claimed { since: at(60) }));
+    index
+        .apply([done("http://a/1", report(OutcomeClass::Success), vec![])])
+        .unwrap();
+    assert_eq!(rest("http://a/1"), None);
+}
+
+#[test]
+fn a_blocked_host_is_not_offered_until_it_is_free_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([links(vec![link("http://a/1", 0), link("http://b/1", 0)])])
+        .unwrap();
+    let host = key("http://a/1").host;
+    let set = |setting, when| Event::Setting {
+        host,
+        setting,
+        at: at(when),
+    };
+    let gap = Some(std::time::Duration::from_secs(3));
+    index
+        .apply([
+            set(HostSetting::Blocked(true), 5),
+            set(HostSetting::Blocked(true), 6),
+            set(HostSetting::Gap(gap), 7),
+        ])
+        .unwrap();
+    drop(index);
+    let mut index = open(dir.path());
+    let record = index.host(host).unwrap();
+    assert_eq!((record.blocked, record.gap), (Some(at(5)), gap));
+    assert_eq!(
+        names(&index.candidates(&want(10), at(8)).unwrap()),
+        ["http://b/1"]
+    );
+    assert_eq!(index.next_chance(at(8)), None, "no time will free it");
+    index
+        .apply([
+            set(HostSetting::Blocked(false), 9),
+            set(HostSetting::Gap(None), 9),
+        ])
+        .unwrap();
+    let record = index.host(host).unwrap();
+    assert_eq!((record.blocked, record.gap), (None, None));
+    assert_eq!(
+        names(&index.candidates(&want(10), at(10)).unwrap()),
+        ["http://a/1"]
+    );
+    sound(&index);
+}
+
+fn seed(text: &str) -> NewLink {
+    let mut new = link(text, 0);
+    new.link.kind = LinkKind::Seed;
+    new.link.priority = 0;
+    new
+}
+
+#[test]
+fn a_refused_url_that_is_named_as_a_seed_is_queued() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    index
+        .apply([
+            links(vec![
+                refused("http://a/1", "out of scope"),
+                link("http://a/2", 1),
+            ]),
+            done("http://a/2", report(OutcomeClass::Success), vec![]),
+            links(vec![seed("http://a/1"), seed("http://a/2")]),
+        ])
+        .unwrap();
+    assert_eq!(
+        (index.ledger().queued, index.ledger().column(Column::Done)),
+        (1, 1),
+        "what was fetched is not fetched again"
+    );
+    sound(&index);
+    assert_eq!(
+        names(&index.candidates(&want(10), at(3)).unwrap()),
+        ["http://a/1"]
+    );
+    let seeds: Vec<_> = index.reader().seeds().map(Result::unwrap).collect();
+    assert_eq!(seeds, [url("http://a/1")]);
     sound(&index);
 }
 

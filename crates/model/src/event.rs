@@ -4,6 +4,7 @@
 //! are the records of a replicated log, so every one must mean the same to whoever folds it.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,8 @@ pub enum Event {
     Claim {
         /// Number of the batch, one more than the last.
         batch: u64,
+        /// When.
+        at: Timestamp,
         /// The URLs.
         urls: Vec<Claimed>,
     },
@@ -125,6 +128,25 @@ pub enum Event {
         /// Not before.
         not_before: Timestamp,
     },
+    /// What an operator wants of a host; outlives the URL server.
+    Setting {
+        /// Hash of the host, which is known.
+        host: u64,
+        /// What.
+        setting: HostSetting,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// What an operator can set for one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HostSetting {
+    /// While true nothing more is asked of it, and its URLs wait.
+    Blocked(bool),
+    /// The time between two requests to it instead of the crawl's own; none for the crawl's own. A longer
+    /// Crawl-delay is obeyed all the same.
+    Gap(Option<Duration>),
 }
 
 /// A robots.txt as it is kept.
