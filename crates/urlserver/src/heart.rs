@@ -10,11 +10,14 @@ mod alarm;
 mod census;
 mod dispatch;
 mod obey;
+mod steer;
 #[cfg(test)]
 mod tests;
+mod whereis;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
@@ -22,6 +25,7 @@ use orbweaver_model::{
 };
 
 use self::alarm::{Alarms, Wake};
+use self::steer::Steering;
 use crate::host::Host;
 use crate::leftover::Leftover;
 use crate::message::{Action, Done, Notice, Resolved, RobotsAnswer};
@@ -60,7 +64,10 @@ pub struct Heart {
     queued: usize,
     /// Hashes of the hosts whose queues have enough: the reject list.
     laden: HashSet<u64>,
+    /// What operators have set for hosts; as many as they have typed.
+    steering: HashMap<Arc<str>, Steering>,
     asking: Asking,
+    paused: bool,
     draining: bool,
     actions: Vec<Action>,
     #[cfg(debug_assertions)]
@@ -102,6 +109,11 @@ impl Heart {
     pub fn new(options: UrlServerOptions, now: Timestamp) -> Result<Self, UrlServerError> {
         options.validate()?;
         let (host_delay, ip_delay) = (options.host_delay(), options.ip_delay());
+        let mut steering = HashMap::<Arc<str>, Steering>::new();
+        for (host, setting) in &options.settings {
+            let host = host.as_str().into();
+            steering.entry(host).or_default().apply(*setting);
+        }
         let asked_before = |delay: Duration| options.resumed.then(|| now.after(delay / 20));
         Ok(Self {
             host_delay,
@@ -116,7 +128,9 @@ impl Heart {
             orders: 0,
             queued: 0,
             laden: HashSet::new(),
+            steering,
             asking: Asking::Idle,
+            paused: false,
             draining: false,
             actions: Vec::new(),
             #[cfg(debug_assertions)]
@@ -349,7 +363,8 @@ impl Heart {
         } else if self.hosts.resting(name).is_some() {
             self.hosts.change(name, change);
         } else {
-            let mut host = Host::new(name.into(), self.host_delay, self.asked_before);
+            let delay = self.least_delay(name);
+            let mut host = Host::new(name.into(), delay, self.asked_before);
             change(&mut host);
             self.hosts.rest(Box::new(host), now);
         }

@@ -135,7 +135,12 @@ impl Host {
         }
     }
 
-    /// The origin behind a door.
+    /// The origin behind a door, if it is known.
+    pub(crate) fn find_origin(&self, door: Door) -> Option<&Origin> {
+        self.origins.iter().find(|origin| origin.door == door)
+    }
+
+    /// The origin behind a door, which becomes known.
     pub(crate) fn origin(&mut self, door: Door) -> &mut Origin {
         let at = match self.origins.iter().position(|origin| origin.door == door) {
             Some(at) => at,

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use orbweaver_model::{Candidate, LinkKind};
+use orbweaver_model::{Candidate, LinkKind, UrlKey};
 
 /// URLs that found no room. Filled by arriving candidates, emptied host by host as queues get room;
 /// the heart asks for no more candidates while it holds as many as all queues together could.
@@ -67,6 +67,12 @@ impl Leftover {
         let urls = self.by_host.remove(host).unwrap_or_default();
         self.len -= urls.len();
         urls.into()
+    }
+
+    /// URLs of a host that come before this one, if it is here.
+    pub(crate) fn position(&self, host: &str, key: UrlKey) -> Option<usize> {
+        let urls = self.by_host.get(host)?;
+        urls.iter().position(|waiting| waiting.key == key)
     }
 
     /// Whether any URL of a host is here.

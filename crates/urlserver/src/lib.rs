@@ -16,7 +16,10 @@ pub mod server;
 mod slot;
 
 pub use heart::Heart;
-pub use message::{Action, Bottleneck, Census, Done, Notice, Resolved, RobotsAnswer};
-pub use options::{UrlServerError, UrlServerOptions};
+pub use message::{
+    Action, Bottleneck, Census, Done, Notice, Resolved, RobotsAnswer, RobotsStanding, Spot, Wait,
+    Whereabouts,
+};
+pub use options::{Rates, UrlServerError, UrlServerOptions};
 pub use robots::{Robots, Rule, Verdict};
 pub use server::{Handle, Links, Resolve, UrlServer};

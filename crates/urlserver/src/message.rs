@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use orbweaver_model::{
     Candidate, CrawlUrl, FetchResult, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp,
+    TransId,
 };
 
 /// The addresses of a host.
@@ -241,8 +242,123 @@ pub struct Census {
     pub queued: usize,
     /// URLs left over.
     pub leftover: usize,
+    /// Addresses that are being asked, or were less than one delay ago.
+    pub addresses: usize,
+    /// An operator has paused the crawl.
+    pub paused: bool,
     /// When the heart next has something to do by itself.
     pub next_wake: Option<Timestamp>,
     /// What keeps more from going out.
     pub bottleneck: Bottleneck,
+}
+
+/// Where a URL is among the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spot {
+    /// With the spider.
+    Out {
+        /// The order.
+        order: TransId,
+        /// The address it is asked from.
+        ip: IpAddr,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It goes out next.
+    Next,
+    /// In the queue of its host.
+    Queue {
+        /// URLs before it.
+        ahead: usize,
+    },
+    /// Beside the queue, until the robots.txt of its origin is there.
+    Parked {
+        /// URLs before it.
+        ahead: usize,
+    },
+    /// In the leftover queue.
+    Leftover {
+        /// URLs of its host before it.
+        ahead: usize,
+    },
+}
+
+/// What the next request of a URL's host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A free queue.
+    Queue,
+    /// The host's addresses.
+    Resolver,
+    /// The gap after the last request.
+    Gap {
+        /// Its end.
+        until: Timestamp,
+    },
+    /// The patience that the host has asked for.
+    Hold {
+        /// Its end.
+        until: Timestamp,
+    },
+    /// An answer to what is out.
+    Answer,
+    /// The turn of an address that others use too.
+    Address {
+        /// The address.
+        ip: IpAddr,
+        /// When it may be asked again; none while an answer is awaited.
+        until: Option<Timestamp>,
+        /// Hosts in its line.
+        line: usize,
+    },
+    /// The robots.txt of its origin.
+    Robots {
+        /// When it is asked for again, after a failure.
+        until: Option<Timestamp>,
+    },
+    /// Nothing but that fewer orders are out.
+    Turn,
+}
+
+/// Where an origin stands with its robots.txt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RobotsStanding {
+    /// It is not known here.
+    Unknown,
+    /// It is being asked for.
+    Asked,
+    /// An attempt failed.
+    Resting {
+        /// When the next one comes.
+        until: Timestamp,
+    },
+    /// It is known.
+    Known {
+        /// How long.
+        expires: Timestamp,
+    },
+    /// Every attempt failed, and everything is denied.
+    Unreachable {
+        /// Until then.
+        until: Timestamp,
+    },
+}
+
+/// What the URL server knows of a URL and its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// The slot of its host.
+    pub slot: Option<u32>,
+    /// Where it is; none when it is not here.
+    pub spot: Option<Spot>,
+    /// What it waits for; none when it is not here, or out.
+    pub wait: Option<Wait>,
+    /// The gap that is kept between two requests to its host.
+    pub delay: Duration,
+    /// Its robots.txt.
+    pub robots: RobotsStanding,
+    /// An operator has blocked its host.
+    pub blocked: bool,
+    /// An operator has paused the crawl.
+    pub paused: bool,
 }

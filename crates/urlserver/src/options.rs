@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orbweaver_model::Limits;
+use orbweaver_model::{HostSetting, Limits};
 use thiserror::Error;
 
 /// How the URL server behaves. `Default` is the only place where defaults live.
@@ -33,6 +33,19 @@ pub struct UrlServerOptions {
     /// True when this crawl ran before: then nobody is asked until one delay has passed, because the
     /// process before may have asked just before it died.
     pub resumed: bool,
+    /// What operators have set for hosts in earlier runs.
+    pub settings: Vec<(String, HostSetting)>,
+}
+
+/// The limits of politeness that can change while the crawl runs; as in the options.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Requests per second to one host; 0 means no limit.
+    pub host_per_sec: f64,
+    /// Requests per second to one IP address; 0 means no limit.
+    pub ip_per_sec: f64,
+    /// Requests that are with one IP address at once; at least 1.
+    pub ip_concurrent: u16,
 }
 
 impl Default for UrlServerOptions {
@@ -50,6 +63,7 @@ impl Default for UrlServerOptions {
             robots_attempts: 3,
             rest_bytes: 64 << 20,
             resumed: false,
+            settings: Vec::new(),
         }
     }
 }

@@ -162,6 +162,28 @@ impl IpTable {
         }
     }
 
+    /// Another delay from now on; every address is to be looked at again.
+    pub(crate) fn set_delay(&mut self, delay: Duration) -> Vec<IpAddr> {
+        self.delay = delay;
+        let all: Vec<IpAddr> = self.ips.keys().copied().collect();
+        // Those at rest are noted anew, for they are forgotten in the order of their times.
+        self.resting.clear();
+        for ip in &all {
+            self.rest(*ip);
+        }
+        self.resting.make_contiguous().sort_unstable();
+        all
+    }
+
+    /// Addresses in the table.
+    pub(crate) fn len(&self) -> usize {
+        self.ips.len()
+    }
+
+    pub(crate) fn get(&self, ip: IpAddr) -> Option<&Ip> {
+        self.ips.get(&ip)
+    }
+
     pub(crate) fn get_mut(&mut self, ip: IpAddr) -> Option<&mut Ip> {
         self.ips.get_mut(&ip)
     }

@@ -56,6 +56,28 @@ impl Hosts {
         }
     }
 
+    /// The memory of a host at rest, to be looked at.
+    pub(crate) fn at_rest(&self, name: &str) -> Option<&Host> {
+        match self.places.get(name) {
+            Some(Place::Rest(host, _)) => Some(host),
+            _ => None,
+        }
+    }
+
+    /// Whether anything is remembered of a host.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// Every host at rest, for a change that takes no memory.
+    pub(crate) fn each_at_rest(&mut self, mut change: impl FnMut(&mut Host)) {
+        for place in self.places.values_mut() {
+            if let Place::Rest(host, _) = place {
+                change(host);
+            }
+        }
+    }
+
     /// The memory of a host at rest.
     pub(crate) fn resting(&mut self, name: &str) -> Option<&mut Host> {
         match self.places.get_mut(name) {

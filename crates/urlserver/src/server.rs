@@ -17,15 +17,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, Clock, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp, TransId,
+    Candidate, Clock, CrawlUrl, HostSetting, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp,
+    TransId, UrlKey,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinHandle, JoinSet};
 use tracing::{debug, error};
 
 use crate::heart::Heart;
-use crate::message::{Action, Census, Done, Notice, Resolved};
-use crate::options::{UrlServerError, UrlServerOptions};
+use crate::message::{Action, Census, Done, Notice, Resolved, Whereabouts};
+use crate::options::{Rates, UrlServerError, UrlServerOptions};
 
 /// Messages that wait for the loop. A few hundred spiders can report at once without waiting.
 const INBOX: usize = 1024;
@@ -78,6 +79,10 @@ enum Message {
     KnownRobots(String, RobotsRecord),
     Drain(oneshot::Sender<Vec<Candidate>>),
     Census(oneshot::Sender<Census>),
+    Pause(bool),
+    Set(String, HostSetting),
+    Rates(Rates),
+    WhereIs(CrawlUrl, UrlKey, oneshot::Sender<Whereabouts>),
 }
 
 /// How the rest of the ring speaks to the URL server. It ends when the last one is dropped.
@@ -172,6 +177,12 @@ impl UrlServer {
             // One who no longer waits for the answer needs none.
             Message::Drain(answer) => drop(answer.send(self.heart.drain(now))),
             Message::Census(answer) => drop(answer.send(self.heart.census())),
+            Message::Pause(paused) => self.heart.pause(paused, now),
+            Message::Set(host, setting) => self.heart.set(&host, setting, now),
+            Message::Rates(rates) => self.heart.set_rates(rates, now),
+            Message::WhereIs(url, key, answer) => {
+                let _ = answer.send(self.heart.whereis(&url, key));
+            }
         }
     }
 
@@ -276,6 +287,32 @@ impl Handle {
         let (answer, census) = oneshot::channel();
         self.send(Message::Census(answer)).await?;
         census.await.map_err(|_| UrlServerError::Stopped)
+    }
+
+    /// Lets no more orders out, or lets them out again.
+    #[allow(clippy::missing_errors_doc, reason = "said at the first")]
+    pub async fn pause(&self, paused: bool) -> Result<(), UrlServerError> {
+        self.send(Message::Pause(paused)).await
+    }
+
+    /// Sets something for a host: after the doc index knows it, so that a blocked host is not offered.
+    #[allow(clippy::missing_errors_doc, reason = "said at the first")]
+    pub async fn set(&self, host: &str, setting: HostSetting) -> Result<(), UrlServerError> {
+        self.send(Message::Set(host.to_owned(), setting)).await
+    }
+
+    /// Other rates from now on.
+    #[allow(clippy::missing_errors_doc, reason = "said at the first")]
+    pub async fn set_rates(&self, rates: Rates) -> Result<(), UrlServerError> {
+        self.send(Message::Rates(rates)).await
+    }
+
+    /// Where a URL is, and what it waits for.
+    #[allow(clippy::missing_errors_doc, reason = "said at the first")]
+    pub async fn whereis(&self, url: CrawlUrl, key: UrlKey) -> Result<Whereabouts, UrlServerError> {
+        let (answer, found) = oneshot::channel();
+        self.send(Message::WhereIs(url, key, answer)).await?;
+        found.await.map_err(|_| UrlServerError::Stopped)
     }
 
     async fn send(&self, message: Message) -> Result<(), UrlServerError> {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use orbweaver_model::{Candidate, CrawlUrl, Timestamp, TransId};
+use orbweaver_model::{Candidate, CrawlUrl, Timestamp, TransId, UrlKey};
 
 use crate::host::{Door, Host};
 
@@ -84,7 +84,11 @@ pub(crate) enum Work {
 /// An order that is out.
 #[derive(Debug)]
 pub(crate) struct Out {
+    /// The URL; of a robots.txt only the host.
+    pub(crate) key: UrlKey,
     pub(crate) ip: IpAddr,
+    /// When the order was made.
+    pub(crate) since: Timestamp,
     /// The request is known to be written.
     pub(crate) announced: bool,
     /// For a robots.txt, what it is for.
@@ -168,6 +172,14 @@ impl Slot {
         self.places.iter().filter_map(|place| place.out.as_ref())
     }
 
+    /// The order of a URL: its place, how often that was used, and the order.
+    pub(crate) fn order_of(&self, key: UrlKey) -> Option<(u16, u32, &Out)> {
+        (0..).zip(&self.places).find_map(|(active, place)| {
+            let out = place.out.as_ref()?;
+            (out.key == key && out.job.is_none()).then_some((active, place.generation, out))
+        })
+    }
+
     /// Takes a place of the window for an order.
     pub(crate) fn occupy(&mut self, slot: u32, out: Out) -> Option<TransId> {
         let active = self.vacant.pop()?;
@@ -245,6 +257,11 @@ impl Bench {
     pub(crate) fn pair(&mut self, slot: u32) -> Option<(&mut Slot, &mut Host)> {
         let host = self.hosts.get_mut(slot as usize)?.as_deref_mut()?;
         Some((self.slots.get_mut(slot as usize)?, host))
+    }
+
+    /// The host in a slot.
+    pub(crate) fn host(&self, slot: u32) -> Option<&Host> {
+        self.hosts.get(slot as usize)?.as_deref()
     }
 
     /// The numbers of all slots.

@@ -14,7 +14,9 @@ impl Heart {
     /// Finds room for a candidate: the queue of its host, an empty queue, or the leftover queue.
     pub(super) fn admit(&mut self, candidate: Candidate, now: Timestamp) {
         let name = candidate.url.host();
-        if let Some(slot) = self.hosts.slot(name) {
+        if self.is_blocked(name) {
+            self.give_back(vec![candidate], None);
+        } else if let Some(slot) = self.hosts.slot(name) {
             self.enqueue(slot, candidate);
             self.wake_if_idle(slot, now);
         } else if self.bench.occupied() < self.options.queue_count {
@@ -38,10 +40,11 @@ impl Heart {
 
     /// Gives a host a slot.
     pub(super) fn seat(&mut self, name: &Arc<str>) -> u32 {
+        let delay = self.least_delay(name);
         let slot = self.bench.seat(|slot| {
-            self.hosts.call(name, slot).unwrap_or_else(|| {
-                Box::new(Host::new(name.clone(), self.host_delay, self.asked_before))
-            })
+            self.hosts
+                .call(name, slot)
+                .unwrap_or_else(|| Box::new(Host::new(name.clone(), delay, self.asked_before)))
         });
         if let Some(found) = self.bench.get_mut(slot) {
             found.has_leftover = self.leftover.holds(name);
@@ -94,7 +97,8 @@ impl Heart {
         let (count, len) = (self.options.queue_count, self.options.queue_len);
         let empty = count.saturating_sub(self.bench.occupied());
         let full = self.leftover.len() >= count.saturating_mul(len);
-        if empty == 0 || full || self.draining || self.asking != Asking::Idle {
+        let resting = self.draining || self.paused;
+        if empty == 0 || full || resting || self.asking != Asking::Idle {
             return;
         }
         let want = empty.saturating_mul(len).min(MAX_WANT);

@@ -25,6 +25,8 @@ impl Heart {
             orders: self.orders,
             queued: self.queued,
             leftover: self.leftover.len(),
+            addresses: self.ips.len(),
+            paused: self.paused,
             next_wake: self.next_wake(),
             bottleneck: Bottleneck::Candidates,
         };

@@ -173,7 +173,7 @@ impl Heart {
 
     /// Hands out orders in turn, as long as more may be out.
     pub(super) fn pump(&mut self, now: Timestamp) {
-        while !self.draining && self.orders < self.options.in_flight {
+        while !self.draining && !self.paused && self.orders < self.options.in_flight {
             match self.ready.pop_front() {
                 None => return,
                 Some(Turn::Slot(ticket)) => self.serve_slot(ticket, now),
@@ -272,7 +272,9 @@ impl Heart {
             Work::Robots(job) => (as_candidate(&job, found), Purpose::Robots, Some(job)),
         };
         let out = Out {
+            key: candidate.key,
             ip,
+            since: now,
             announced: false,
             job,
         };

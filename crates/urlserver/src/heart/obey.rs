@@ -14,6 +14,7 @@ use orbweaver_model::{
 
 use super::Heart;
 use super::alarm::Wake;
+use super::steer::MOVED_TO_BLOCKED;
 use crate::host::{self, Host, Origin, RobotsState};
 use crate::message::{Notice, RobotsAnswer};
 use crate::robots::Robots;
@@ -123,6 +124,14 @@ impl Heart {
             self.with_host(&job.host, now, |host| host.origin(job.door).forget());
             return;
         }
+        if self.is_blocked(url.host()) {
+            let outcome = Outcome::because(
+                OutcomeClass::DeniedRobots,
+                format!("robots.txt: {MOVED_TO_BLOCKED}"),
+            );
+            self.miss(&job, outcome, now);
+            return;
+        }
         let slot = match self.hosts.slot(url.host()) {
             Some(slot) => slot,
             None => {
@@ -173,7 +182,7 @@ impl Heart {
                 body,
             },
         });
-        let least = self.host_delay;
+        let least = self.least_delay(&job.host);
         self.with_host(&job.host, now, |host| {
             host.origin(job.door).robots = RobotsState::Known { robots, expires };
             host.fit_delay(least);
@@ -251,7 +260,8 @@ impl Heart {
     ) {
         let mut robots = Robots::parse(&record.body, &self.options.agent, &self.options.limits);
         robots.take_sitemaps();
-        let (least, expires) = (self.host_delay, record.expires.min(now.after(MAX_LIFE)));
+        let least = self.least_delay(url.host());
+        let expires = record.expires.min(now.after(MAX_LIFE));
         self.with_host(url.host(), now, |host| {
             let origin = host.origin(host::door(url));
             if matches!(origin.robots, RobotsState::Unknown) {
