@@ -11,8 +11,10 @@
 )]
 
 mod answers;
+mod archive;
 mod kill;
 mod redirects;
+mod resume;
 mod robots;
 mod scope;
 mod script;

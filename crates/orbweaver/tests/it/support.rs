@@ -260,12 +260,12 @@ impl Place {
             "127.0.0.0/8",
             "--contact",
             "mailto:test@example.org",
-            "--progress",
-            "off",
         ];
         let mut args: Vec<String> = usual.map(str::to_owned).into();
-        if !more.contains(&"--rate") {
-            args.extend(["--rate".to_owned(), "0".to_owned()]);
+        for (flag, value) in [("--rate", "0"), ("--progress", "off")] {
+            if !more.contains(&flag) {
+                args.extend([flag.to_owned(), value.to_owned()]);
+            }
         }
         args.extend(more.iter().map(|arg| (*arg).to_owned()));
         args
