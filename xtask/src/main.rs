@@ -3,6 +3,7 @@
 //! Each recipe is a file. Nothing here is part of the crawler, and nothing has to be installed first.
 
 mod bench;
+mod heart;
 mod hostile;
 mod kill;
 mod shell;
@@ -16,6 +17,8 @@ const RECIPES: &str = "\
 cargo xtask test              install what the tests need, check format and lints, run all tests
 cargo xtask kill [N]          kill a crawl with -9 N times (1000 if left out), resume it each time, check the rest
 cargo xtask bench crawl …     what a crawl costs, beside a bare client and a naive loop
+cargo xtask sim-heart [HOSTS] [URLS] [SEED]
+                              a week of crawling in virtual time: a million hosts and 50 million URLs if left out
 cargo xtask hostile DIR       crawl the hostile server in DIR and let it grade what came of it";
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ("test", []) => test::run(),
         ("kill", rest) => kill::run(rest),
         ("bench", rest) => bench::run(rest),
+        ("sim-heart", rest) => heart::run(rest),
         ("hostile", [folder]) => hostile::run(folder.as_ref()),
         ("help" | "-h" | "--help", _) => {
             shell::say(RECIPES);

@@ -1,0 +1,619 @@
+//! What happens around the heart, event by event, and what must always be true.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+use std::time::Duration;
+
+use orbweaver_model::{CrawlUrl, Order, Outcome, OutcomeClass, Purpose, RobotsRecord, Timestamp};
+use orbweaver_urlserver::{Action, Done, Heart, Notice, Resolved, RobotsAnswer, UrlServerOptions};
+
+use crate::books::{Books, Place};
+use crate::web::{self, Dice, Temper, temper};
+
+/// Time in the simulation is in microseconds, so that what the heart loses by milliseconds shows.
+type Micros = u64;
+
+const START: Micros = 1_000_000_000_000;
+const SECOND: Micros = 1_000_000;
+const WEEK: Micros = 7 * 86_400 * SECOND;
+const DAY: Micros = 86_400 * SECOND;
+
+fn stamp(at: Micros) -> Timestamp {
+    Timestamp::from_millis(at / 1000)
+}
+
+/// A run.
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) hosts: u32,
+    pub(crate) urls: u32,
+    /// Seconds from one restart to the next, on average.
+    pub(crate) restart_every: u64,
+    pub(crate) options: UrlServerOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// A request reaches its server; `written` when.
+    Arrive {
+        host: u32,
+        ip: u32,
+        written: Micros,
+        gap: Micros,
+    },
+    Sent(u32),
+    Done(u32),
+    Resolved(u32),
+    Answer,
+    Tick(Micros),
+    Restart,
+    /// The new process runs.
+    Start,
+}
+
+/// An order on its way.
+struct Flight {
+    order: Order,
+    sent: Option<Micros>,
+    first_byte: Option<Micros>,
+    ended: Micros,
+}
+
+/// What a server has counted.
+#[derive(Clone, Copy, Default)]
+struct Server {
+    last: Micros,
+    open: u16,
+}
+
+/// What the doc index knows of a host's robots.txt.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    /// When it expires; 0 when it was never stored.
+    expires: Micros,
+    /// Since when the heart knows it.
+    known: Micros,
+}
+
+pub(crate) struct World {
+    plan: Plan,
+    dice: Dice,
+    heart: Heart,
+    now: Micros,
+    events: BinaryHeap<Reverse<(Micros, u64, u32, What)>>,
+    count: u64,
+    /// Which process it is: what belongs to an earlier one does not happen any more.
+    process: u32,
+    died: Micros,
+    draining: bool,
+    flights: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    books: Books,
+    request: Option<(usize, HashSet<u32>)>,
+    hosts: Vec<Server>,
+    ips: Vec<Server>,
+    held: Vec<Micros>,
+    /// The process that was told of the patience.
+    held_by: Vec<u32>,
+    robots: Vec<Kept>,
+    wake: Option<Micros>,
+    ip_count: u32,
+    tally: Tally,
+}
+
+/// What is told at the end.
+#[derive(Default)]
+struct Tally {
+    steps: u64,
+    orders: u64,
+    robots: u64,
+    refused: u64,
+    returned: u64,
+    patience: u64,
+    resolved: u64,
+    requests: u64,
+    restarts: u64,
+    lost_orders: u64,
+    most_hosts: usize,
+    most_out: usize,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let hosts = plan.hosts as usize;
+        let ip_count = (plan.hosts / 10 * 3).max(1);
+        let mut world = Self {
+            dice: Dice(plan.seed),
+            heart: Heart::new(plan.options.clone(), stamp(START)).unwrap(),
+            now: START,
+            events: BinaryHeap::new(),
+            count: 0,
+            process: 0,
+            died: 0,
+            draining: false,
+            flights: Vec::new(),
+            free: Vec::new(),
+            books: Books::new(plan.hosts, plan.urls),
+            request: None,
+            hosts: vec![Server::default(); hosts],
+            ips: vec![Server::default(); ip_count as usize],
+            held: vec![0; hosts],
+            held_by: vec![0; hosts],
+            robots: vec![Kept::default(); hosts],
+            wake: None,
+            ip_count,
+            tally: Tally::default(),
+            plan,
+        };
+        world.plan_restart();
+        world
+    }
+
+    fn at(&mut self, at: Micros, what: What) {
+        self.count += 1;
+        self.events
+            .push(Reverse((at, self.count, self.process, what)));
+    }
+
+    fn plan_restart(&mut self) {
+        let after = self.dice.below(2 * self.plan.restart_every * SECOND);
+        self.at(self.now + after, What::Restart);
+    }
+
+    /// Runs until every URL is finished or the week is over.
+    pub(crate) fn run(&mut self) {
+        self.heart.tick(stamp(self.now));
+        self.perform();
+        let urls = u64::from(self.plan.urls);
+        while self.books.count(Place::Finished) < urls && self.now < START + WEEK {
+            let Some(Reverse((at, _, process, what))) = self.events.pop() else {
+                panic!("URLs are stuck: {:?}", self.heart.census());
+            };
+            self.now = at.max(self.now);
+            if process != self.process && !self.outlives(what) {
+                continue;
+            }
+            self.take(what);
+            self.perform();
+            self.check();
+        }
+    }
+
+    /// Whether something of a process that is over happens all the same: what it has written arrives.
+    fn outlives(&self, what: What) -> bool {
+        matches!(what, What::Arrive { written, .. } if written <= self.died)
+    }
+
+    /// The ledger, and the limits on the whole.
+    fn check(&mut self) {
+        let census = self.heart.census();
+        let held = (census.queued + census.leftover) as u64;
+        assert_eq!(
+            held,
+            self.books.count(Place::Held),
+            "URLs in the heart: {census:?}"
+        );
+        assert_eq!(
+            self.books.counts.iter().sum::<u64>(),
+            u64::from(self.plan.urls),
+            "the ledger"
+        );
+        let out = self.flights.len() - self.free.len();
+        assert!(census.orders == out && out <= self.plan.options.in_flight);
+        assert!(census.hosts <= self.plan.options.queue_count + census.orders + 1000);
+        self.tally.most_hosts = self.tally.most_hosts.max(census.hosts);
+        self.tally.most_out = self.tally.most_out.max(out);
+        self.tally.steps += 1;
+    }
+
+    fn take(&mut self, what: What) {
+        let now = stamp(self.now);
+        match what {
+            What::Arrive { host, ip, gap, .. } => self.arrive(host, ip, gap),
+            What::Sent(flight) => {
+                if let Some(flight) = &self.flights[flight as usize] {
+                    let at = stamp(flight.sent.unwrap());
+                    self.heart.sent(flight.order.trans, at, now);
+                }
+            }
+            What::Done(flight) => self.done(flight),
+            What::Resolved(host) => self.resolved(host),
+            What::Answer => self.answer(),
+            // One that an earlier one has replaced is no tick.
+            What::Tick(at) => {
+                if self.wake == Some(at) {
+                    self.wake = None;
+                    self.heart.tick(now);
+                }
+            }
+            What::Restart => self.restart(),
+            What::Start => self.start(),
+        }
+        if self.draining && self.free.len() == self.flights.len() {
+            self.draining = false;
+            self.begin_process();
+        }
+    }
+
+    fn restart(&mut self) {
+        self.tally.restarts += 1;
+        if self.dice.percent(50) {
+            for candidate in self.heart.drain(stamp(self.now)) {
+                let host = web::unhash(candidate.key.host);
+                self.books
+                    .take_back(host, candidate.doc_id - 1, Place::Held);
+            }
+            self.draining = true;
+        } else {
+            for flight in self.flights.drain(..).flatten() {
+                let host = web::host_number(flight.order.url().host());
+                self.hosts[host as usize].open -= 1;
+                self.ips[web::ip_number(flight.order.ip) as usize].open -= 1;
+                self.tally.lost_orders += 1;
+            }
+            self.books.recover();
+            self.begin_process();
+        }
+    }
+
+    /// A new process starts where the last one ended.
+    fn begin_process(&mut self) {
+        self.flights.clear();
+        self.free.clear();
+        self.died = self.now;
+        self.process += 1;
+        self.request = None;
+        self.wake = None;
+        let options = UrlServerOptions {
+            resumed: true,
+            ..self.plan.options.clone()
+        };
+        let pause = self.dice.below(SECOND);
+        self.heart = Heart::new(options, stamp(self.now + pause)).unwrap();
+        self.at(self.now + pause, What::Start);
+        self.plan_restart();
+    }
+
+    fn start(&mut self) {
+        self.heart.tick(stamp(self.now));
+    }
+
+    fn perform(&mut self) {
+        for action in self.heart.take_actions() {
+            match action {
+                Action::Send(order) => self.fly(order),
+                Action::Resolve { host } => {
+                    let slow = if self.dice.percent(1) {
+                        5 * SECOND
+                    } else {
+                        30_000
+                    };
+                    let at = self.now + self.dice.below(slow);
+                    self.at(at, What::Resolved(web::host_number(&host)));
+                }
+                Action::Tell(notice) => self.hear(notice),
+            }
+        }
+        if let Some(wake) = self.heart.next_wake() {
+            let at = (wake.as_millis() * 1000).max(self.now) + self.dice.below(1500);
+            if self.wake.is_none_or(|planned| at < planned) {
+                self.wake = Some(at);
+                self.at(at, What::Tick(at));
+            }
+        }
+    }
+
+    fn hear(&mut self, notice: Notice) {
+        match notice {
+            Notice::Refuse { candidate, outcome } => {
+                let host = web::unhash(candidate.key.host);
+                let url = candidate.doc_id - 1;
+                let denied = web::is_private(url) && outcome.reason.contains("Disallow: /private");
+                match temper(host) {
+                    Temper::Gone => assert_eq!(outcome.class, OutcomeClass::FailedDns),
+                    _ => assert!(
+                        denied || outcome.reason.starts_with("robots.txt: "),
+                        "{} refused: {outcome:?}",
+                        candidate.url
+                    ),
+                }
+                self.books.change(url, Place::Held, Place::Finished);
+                self.tally.refused += 1;
+            }
+            Notice::Return { candidates, until } => {
+                for candidate in candidates {
+                    let host = web::unhash(candidate.key.host);
+                    if let Some(until) = until {
+                        let held = &mut self.held[host as usize];
+                        *held = (*held).max(until.as_millis() * 1000);
+                    }
+                    self.books
+                        .take_back(host, candidate.doc_id - 1, Place::Held);
+                    self.tally.returned += 1;
+                }
+            }
+            Notice::NeedCandidates { want, reject } => {
+                assert!(self.request.is_none(), "one request at a time");
+                assert!(!self.draining);
+                self.tally.requests += 1;
+                let reject = reject.into_iter().map(web::unhash).collect();
+                self.request = Some((want, reject));
+                let at = self.now + self.dice.below(20_000);
+                self.at(at, What::Answer);
+            }
+            Notice::Sitemaps { .. } => {}
+            Notice::StoreRobots { origin, record } => {
+                let host = web::host_number(origin.trim_start_matches("http://"));
+                self.robots[host as usize] = Kept {
+                    expires: record.expires.as_millis() * 1000,
+                    known: self.now,
+                };
+            }
+        }
+    }
+
+    /// The doc index hands out URLs, and what it has kept of their hosts' robots.txt.
+    fn answer(&mut self) {
+        let (want, reject) = self.request.take().unwrap();
+        let per_host = 1 + self.dice.below(self.plan.options.queue_len as u64) as usize;
+        let given = self
+            .books
+            .give(want, per_host, &reject, &self.held, self.now);
+        let mut last = None;
+        for candidate in &given {
+            let host = web::unhash(candidate.key.host);
+            if last.replace(host) != Some(host) && self.robots[host as usize].expires > self.now {
+                let body = match temper(host) {
+                    Temper::Rules | Temper::Moved => web::robots_txt(host).into_bytes(),
+                    _ => Vec::new(),
+                };
+                let record = RobotsRecord {
+                    fetched: stamp(self.robots[host as usize].known),
+                    expires: stamp(self.robots[host as usize].expires),
+                    status: 200,
+                    body,
+                };
+                self.heart
+                    .known_robots(&format!("http://h{host}"), record, stamp(self.now));
+            }
+        }
+        self.heart.candidates(given, stamp(self.now));
+    }
+
+    fn resolved(&mut self, host: u32) {
+        self.tally.resolved += 1;
+        let found = if temper(host) == Temper::Gone {
+            Err(Outcome::plain(OutcomeClass::FailedDns))
+        } else {
+            Ok(Resolved {
+                addresses: web::addresses(host, self.ip_count, self.now),
+                ttl: Duration::from_secs(self.dice.below(7200)),
+            })
+        };
+        self.heart
+            .resolved(&format!("h{host}"), found, stamp(self.now));
+    }
+
+    /// The spider takes an order: connects, writes, reads.
+    fn fly(&mut self, order: Order) {
+        assert!(!self.draining, "an order after the drain");
+        let host = web::host_number(order.url().host());
+        let ip = web::ip_number(order.ip);
+        // A host whose robots.txt moved here does not know what a dead process was told.
+        let foreign = order.url().path().starts_with("/moved");
+        if !foreign || self.held_by[host as usize] == self.process {
+            assert!(
+                self.now >= self.held[host as usize],
+                "h{host} asked for patience"
+            );
+        }
+        if order.purpose == Purpose::Page {
+            let url = order.candidate.doc_id - 1;
+            self.books.change(url, Place::Held, Place::Out);
+            assert!(
+                self.robots[host as usize].expires > self.now - SECOND,
+                "page of h{host} without robots.txt"
+            );
+            let rules = matches!(temper(host), Temper::Rules | Temper::Moved);
+            assert!(!(rules && web::is_private(url)), "{}", order.url());
+            self.tally.orders += 1;
+        } else {
+            assert_eq!(order.candidate.doc_id, 0);
+            self.tally.robots += 1;
+        }
+        let options = &self.plan.options;
+        for (server, window) in [
+            (&mut self.hosts[host as usize], options.host_concurrent),
+            (&mut self.ips[ip as usize], options.ip_concurrent),
+        ] {
+            server.open += 1;
+            assert!(server.open <= window, "window of {} at {ip}", order.url());
+        }
+        self.launch(order, host, ip);
+    }
+
+    fn launch(&mut self, order: Order, host: u32, ip: u32) {
+        let options = &self.plan.options;
+        let gap = |rate: f64| if rate > 0.0 { (1e6 / rate) as u64 } else { 0 };
+        // The way to the server takes up to a twentieth of the shorter of the two delays.
+        let jitter = gap(options.host_per_sec).min(gap(options.ip_per_sec)) / 20;
+        // A Crawl-delay binds the orders that are given after it is known.
+        let kept = self.robots[host as usize];
+        let wanted = if kept.expires > self.now {
+            web::crawl_delay(host).min(300) * SECOND
+        } else {
+            0
+        };
+        let gap = gap(options.host_per_sec).max(wanted);
+        let announce = order.announce;
+        let begin = self.now + self.dice.below(5000);
+        let mut flight = Flight {
+            order,
+            sent: None,
+            first_byte: None,
+            ended: begin + self.dice.below(200_000),
+        };
+        let temper = temper(host);
+        let name = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(None);
+            self.flights.len() as u32 - 1
+        });
+        let refused = temper == Temper::Down || self.dice.percent(1);
+        if !refused {
+            let sent = begin + self.dice.below(40_000);
+            let arrival = sent + self.dice.below(jitter + 1);
+            let latency = match temper {
+                Temper::Slow => 20 * SECOND,
+                _ if self.dice.percent(2) => 5 * SECOND,
+                _ => 300_000,
+            };
+            let first_byte = arrival + self.dice.below(latency);
+            flight.sent = Some(sent);
+            flight.ended = first_byte + self.dice.below(50_000);
+            let silent = self
+                .dice
+                .percent(if temper == Temper::Flaky { 50 } else { 2 });
+            flight.first_byte = (!silent).then_some(first_byte);
+            self.at(
+                arrival,
+                What::Arrive {
+                    host,
+                    ip,
+                    written: sent,
+                    gap,
+                },
+            );
+            // Not every announcement arrives; the end of the order then stands for it.
+            if announce && !self.dice.percent(1) {
+                let at = sent + self.dice.below(3000);
+                self.at(at, What::Sent(name));
+            }
+        }
+        let at = flight.ended + self.dice.below(3000);
+        self.flights[name as usize] = Some(flight);
+        self.at(at, What::Done(name));
+    }
+
+    /// A request reaches its server, which looks at its watch.
+    fn arrive(&mut self, host: u32, ip: u32, gap: Micros) {
+        let rate = self.plan.options.ip_per_sec;
+        let ip_gap = if rate > 0.0 { (1e6 / rate) as u64 } else { 0 };
+        for (what, server, gap) in [
+            ("host", &mut self.hosts[host as usize], gap),
+            ("address", &mut self.ips[ip as usize], ip_gap),
+        ] {
+            let since = self.now - server.last;
+            assert!(
+                since >= gap,
+                "{what} of h{host} at {ip}: {since} us apart instead of {gap}"
+            );
+            server.last = self.now;
+        }
+    }
+
+    fn done(&mut self, name: u32) {
+        let flight = self.flights[name as usize].take().unwrap();
+        self.free.push(name);
+        let now = stamp(self.now);
+        let host = web::host_number(flight.order.url().host());
+        self.hosts[host as usize].open -= 1;
+        self.ips[web::ip_number(flight.order.ip) as usize].open -= 1;
+        let answered = flight.first_byte.is_some();
+        let page = flight.order.purpose == Purpose::Page;
+        let done = Done {
+            sent: flight.sent.map(stamp),
+            first_byte: flight.first_byte.map(stamp),
+            ended: stamp(flight.ended),
+            connect_failed: flight.sent.is_none(),
+            robots: (!page).then(|| robots_answer(&flight.order, answered)),
+        };
+        if page {
+            let url = flight.order.candidate.doc_id - 1;
+            let patience = answered && self.dice.below(200) == 0;
+            if patience {
+                self.hold(host);
+            }
+            // Some that failed are tried again.
+            if patience || (!answered && self.dice.percent(30)) {
+                self.books.take_back(host, url, Place::Out);
+            } else {
+                self.books.change(url, Place::Out, Place::Finished);
+            }
+        }
+        self.heart.done(flight.order.trans, done, now);
+    }
+
+    /// The host asks for patience: mostly little, sometimes an absurd lot.
+    fn hold(&mut self, host: u32) {
+        self.tally.patience += 1;
+        let seconds = match self.dice.below(100) {
+            0 => 1_000_000_000,
+            1..=9 => 300 + self.dice.below(3600),
+            _ => self.dice.below(60),
+        };
+        let until = self.now + seconds * SECOND;
+        let name = format!("h{host}");
+        self.heart.hold(&name, stamp(until), stamp(self.now));
+        let held = &mut self.held[host as usize];
+        // The longest patience is a day, and what is kept is whole milliseconds.
+        let until = until.min(self.now + DAY) / 1000 * 1000;
+        *held = (*held).max(until - until.min(1000));
+        self.held_by[host as usize] = self.process;
+    }
+
+    pub(crate) fn summary(&self, took: Duration) -> String {
+        let tally = &self.tally;
+        let days = (self.now - START) as f64 / DAY as f64;
+        format!(
+            "{days:.2} days in {:.1} s: {} pages and {} robots.txt asked for, {} refused, {} given back, \
+             {} times patience, {} names resolved, {} requests to the doc index, {} restarts with {} orders \
+             lost, at most {} hosts and {} orders at once; {} of {} URLs finished; {} events, each checked",
+            took.as_secs_f64(),
+            tally.orders,
+            tally.robots,
+            tally.refused,
+            tally.returned,
+            tally.patience,
+            tally.resolved,
+            tally.requests,
+            tally.restarts,
+            tally.lost_orders,
+            tally.most_hosts,
+            tally.most_out,
+            self.books.count(Place::Finished),
+            self.plan.urls,
+            tally.steps
+        )
+    }
+}
+
+fn robots_answer(order: &Order, answered: bool) -> RobotsAnswer {
+    if !answered {
+        return RobotsAnswer::unreachable(&Outcome::plain(OutcomeClass::FailedTimeout));
+    }
+    let asked = web::host_number(order.url().host());
+    // The robots.txt of another host is at /moved/ and its number.
+    let (host, moved) = match order.url().path().strip_prefix("/moved/") {
+        Some(host) => (host.parse().unwrap(), true),
+        None => (asked, false),
+    };
+    match temper(host) {
+        Temper::Moved if !moved => RobotsAnswer::Moved {
+            status: 301,
+            location: CrawlUrl::from_canonical(&format!(
+                "http://h{}/moved/{host}",
+                web::robots_host(host)
+            ))
+            .ok(),
+        },
+        Temper::Rules | Temper::Moved => RobotsAnswer::Fetched {
+            status: 200,
+            body: web::robots_txt(host).into_bytes(),
+            expires: None,
+        },
+        Temper::Broken => RobotsAnswer::Unreachable {
+            outcome: Outcome::because(OutcomeClass::DeniedRobots, "robots.txt: status 503"),
+        },
+        _ => RobotsAnswer::Unavailable { status: 404 },
+    }
+}
