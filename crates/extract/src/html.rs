@@ -123,6 +123,37 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The next piece of text that a reader sees: between tags, or in a title, but never of a script, a
+    /// style sheet or a comment. Entities stand as they are.
+    pub(crate) fn next_text(&mut self, scratch: &mut Vec<Attribute<'a>>) -> Option<&'a [u8]> {
+        loop {
+            let from = self.at;
+            let rest = self.rest(from);
+            match memchr(b'<', rest) {
+                Some(0) => {}
+                None if rest.is_empty() => return None,
+                found => {
+                    let len = found.unwrap_or(rest.len());
+                    self.at = from + len;
+                    return Some(self.slice(from, from + len));
+                }
+            }
+            match self.byte(from + 1)? {
+                b if b.is_ascii_alphabetic() => {
+                    let tag = self.start_tag(from + 1, scratch)?;
+                    if !tag.text.is_empty() && matches!(tag.name(), b"title" | b"textarea" | b"xmp")
+                    {
+                        return Some(tag.text);
+                    }
+                }
+                b'/' => self.end_tag(from + 2, scratch)?,
+                b'!' => self.at = self.after_declaration(from + 2)?,
+                b'?' => self.at = self.after_bogus_comment(from + 1)?,
+                _ => self.at = from + 1,
+            }
+        }
+    }
+
     fn start_tag(&mut self, at: usize, attributes: &mut Vec<Attribute<'a>>) -> Option<Tag<'a>> {
         attributes.clear();
         let name_end = at + self.rest(at).iter().position(|b| ends_tag_name(*b))?;

@@ -1,4 +1,4 @@
-//! Pure reading of what was fetched: charset, links, robots directives, sitemaps.
+//! Pure reading of what was fetched: charset, links, robots directives, sitemaps, fingerprints.
 //!
 //! Bytes in, words out. Nothing here does I/O, keeps state, resolves a reference or decides whether
 //! to follow one. Whatever comes from outside is read in time proportional to its length, without
@@ -8,6 +8,7 @@ pub mod charset;
 mod css;
 mod directives;
 mod elements;
+pub mod fingerprint;
 mod headers;
 pub mod html;
 mod links;
@@ -25,6 +26,7 @@ use orbweaver_model::{CrawlUrl, Limits, LinkKind};
 
 pub use charset::query_encoder;
 pub use elements::attribute_value;
+pub use fingerprint::fingerprint;
 pub use links::{FoundLink, Links};
 pub use media::Media;
 pub use sitemap::{Sitemap, SitemapUrl, read_sitemap};

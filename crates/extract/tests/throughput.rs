@@ -11,7 +11,7 @@ use std::time::Instant;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use orbweaver_extract::html::Scanner;
-use orbweaver_extract::{Page, read};
+use orbweaver_extract::{Page, fingerprint, read};
 use orbweaver_model::{CrawlUrl, Limits, LinkKind};
 
 /// A page of 16 KB with thirty links, like an article with its navigation.
@@ -60,6 +60,18 @@ fn megabytes_a_second() {
         }
     }
     let scan = started.elapsed();
+    let started = Instant::now();
+    let mut ones = 0;
+    for _ in 0..rounds {
+        ones += fingerprint(&page).map_or(0, u64::count_ones);
+    }
+    let prints = started.elapsed();
+    println!(
+        "fingerprint {:.0} MB/s ({:.2} us a page), {} ones",
+        (html.len() * rounds) as f64 / 1e6 / prints.as_secs_f64(),
+        prints.as_secs_f64() * 1e6 / rounds as f64,
+        ones as usize / rounds,
+    );
     let megabytes = (html.len() * rounds) as f64 / 1e6;
     println!(
         "{} bytes, {} links, {} tags: read {:.0} MB/s ({:.2} us a page), scanner alone {:.0} MB/s",
