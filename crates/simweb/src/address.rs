@@ -7,6 +7,10 @@ use crate::config::SimConfig;
 /// Every fifth named host has a name that is not ASCII.
 const IDN_EVERY: u32 = 5;
 
+/// Hosts of one domain. A domain with thousands of them is the mark of a trap, which honest hosts must not
+/// bear.
+const DOMAIN_HOSTS: u32 = 500;
+
 /// A host's name in its spellings.
 #[derive(Debug)]
 pub(crate) struct HostName {
@@ -25,14 +29,14 @@ impl HostName {
             let word = word
                 .get((host / IDN_EVERY % 5) as usize)
                 .unwrap_or(&"bücher");
-            format!("{word}-{host}.sim.test")
+            format!("{word}-{host}.{}", domain(host))
         });
         let host = match &unicode {
             // The parser of the URL standard decides what the canonical form of a name is.
             Some(name) => {
                 url::Host::parse(name).map_or_else(|_| name.clone(), |host| host.to_string())
             }
-            None if config.ips > 0 => format!("h{host}.sim.test"),
+            None if config.ips > 0 => format!("h{host}.{}", domain(host)),
             None => ip(host).to_string(),
         };
         Self {
@@ -43,6 +47,14 @@ impl HostName {
             host,
             unicode,
         }
+    }
+}
+
+/// The registered domain of a named host.
+fn domain(host: u32) -> String {
+    match host / DOMAIN_HOSTS {
+        0 => "sim.test".to_owned(),
+        nth => format!("sim{nth}.test"),
     }
 }
 

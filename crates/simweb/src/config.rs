@@ -36,7 +36,8 @@ pub struct SimConfig {
     /// How the pages are spread over the hosts.
     pub sizes: Sizes,
     /// Zero makes every host an address of its own (`http://127.10.0.7:PORT/`); another number gives
-    /// the hosts names under `sim.test`, some of them IDN, spread over that many addresses.
+    /// the hosts names under `sim.test` and, from the 500th on, `sim1.test` and so forth, some of them
+    /// IDN, spread over that many addresses.
     pub ips: u32,
     /// Mean size of a page in bytes, without content encoding; a page differs by up to a quarter.
     pub page_bytes: usize,
