@@ -32,9 +32,10 @@ pub enum Error {
     },
     /// The embedded store failed, most often because the disk is full or gone: mend that and start again.
     #[error(
-        "the doc index cannot read or write its files: {0}; check space and permissions, then start the crawl again to resume"
+        "the doc index cannot read or write its files: {}; check space and permissions, then start the crawl again to resume",
+        in_words(.0)
     )]
-    Store(#[from] fjall::Error),
+    Store(fjall::Error),
     /// An earlier write failed, so that memory and disk may differ: start the crawl again.
     #[error("the doc index stopped after a failed write; start the crawl again to resume")]
     Stopped,
@@ -46,6 +47,21 @@ pub enum Error {
         /// The tail there is.
         found: u64,
     },
+}
+
+impl From<fjall::Error> for Error {
+    fn from(error: fjall::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What the system says, where it is the system that failed; the store wraps it in its own notation.
+fn in_words(error: &fjall::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
 }
 
 /// A result of the doc index.

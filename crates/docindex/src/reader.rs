@@ -1,6 +1,8 @@
 //! Reading the doc index without changing it.
 
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use fjall::{Readable, Snapshot};
 
@@ -10,6 +12,11 @@ use crate::error::{Error, Result};
 use crate::keyspaces::{Keyspaces, queue_key};
 use crate::ledger::Ledger;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, decode};
+
+/// How long a reader waits for another; a listing of millions of URLs that nobody reads may take for ever.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Time between two looks at the lock.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// One URL with what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +59,16 @@ impl Reader {
         Self { store, seed }
     }
 
-    /// Opens the index of a crawl that is not running.
+    /// Opens the index of a crawl that is not running. The store lets one process in at a time, so this
+    /// waits a while for another reader to end.
     pub fn open(path: &Path, memory: u64) -> Result<Self> {
-        let store = Keyspaces::open(path, memory)?;
+        let began = Instant::now();
+        let store = loop {
+            match Keyspaces::open(path, memory) {
+                Err(Error::InUse(_)) if began.elapsed() < PATIENCE => thread::sleep(PAUSE),
+                opened => break opened?,
+            }
+        };
         let seed = store.meta("seed")?.unwrap_or(KeySeed(0));
         Ok(Self { store, seed })
     }
