@@ -12,6 +12,9 @@
 
 mod answers;
 mod archive;
+mod cli;
+mod disk;
+mod inspect;
 mod kill;
 mod redirects;
 mod resume;

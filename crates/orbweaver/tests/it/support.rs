@@ -174,7 +174,8 @@ pub(crate) fn until(what: &str, mut seen: impl FnMut() -> bool) {
     }
 }
 
-/// A line of `outcomes`.
+/// A line of `outcomes`; a field that is not here, or missing there, is an error.
+#[allow(dead_code, reason = "every field is read to see that it is there")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Outcome {
@@ -197,7 +198,8 @@ impl Outcome {
     }
 }
 
-/// A line of `status --json`.
+/// A line of `status --json`, as strictly.
+#[allow(dead_code, reason = "every field is read to see that it is there")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Status {
