@@ -1,6 +1,14 @@
 //! The house as its pages describe it: ARCHITECTURE.md, the reference pages and the rules of the code,
 //! held against what is really there. Nothing is crawled here.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "everything here is a test, helpers included"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
