@@ -7,6 +7,7 @@ use crate::count::{Counters, InFlight};
 use crate::layout::{Failure, Layout, Place, Redirect, Use, What, put_number};
 use crate::request::Request;
 use crate::spell::{self, Base};
+use crate::trap::Trap;
 use crate::web::Web;
 
 /// 2024-03-01T00:00:00Z, the first day on which a page was changed.
@@ -28,6 +29,13 @@ enum Kind {
     Bare(u16),
     Fail(Failure),
     Get(Get),
+    /// A page of a trap.
+    Trap {
+        trap: Trap,
+        what: What,
+        body: Vec<u8>,
+        head_only: bool,
+    },
 }
 
 struct Get {
@@ -82,6 +90,15 @@ pub(crate) fn plan<'a>(
         (Some(failure), what) if what != Some(What::Robots) && fails(layout, nth) => {
             Kind::Fail(failure)
         }
+        (_, Some(what @ (What::Good(_) | What::Lure))) => match layout.trap(host) {
+            Some(trap) => Kind::Trap {
+                trap,
+                what,
+                body: trap.page(layout.config.seed, &target, what),
+                head_only: request.method == "HEAD",
+            },
+            None => Kind::Bare(404),
+        },
         (_, Some(what)) => {
             let place = Place { host, what };
             Kind::Get(Get {
@@ -211,6 +228,17 @@ impl Plan<'_> {
                 Effect::Nothing
             }
             Kind::Get(get) => answer.get(web, counters, get),
+            Kind::Trap {
+                trap,
+                what,
+                body,
+                head_only,
+            } => {
+                counters.trapped(*trap, *what);
+                answer.status(200);
+                answer.body("text/html; charset=utf-8", body, *head_only);
+                Effect::Nothing
+            }
         }
     }
 }

@@ -71,6 +71,9 @@ pub struct SimConfig {
     /// How many requests a failing host fails before it recovers; zero means never, and then its
     /// pages are not expected.
     pub recover_after: u32,
+    /// Whether host 0 also links to six hosts without end, one of each kind that `trap` knows, which come on
+    /// top of `hosts` and have twenty honest pages each.
+    pub traps: bool,
     /// Port of every host; zero takes a free one.
     pub port: u16,
     /// Port on 127.0.0.1 of the control endpoint; zero takes a free one.
@@ -106,6 +109,7 @@ impl Default for SimConfig {
             slow_ms: 1000,
             failing_hosts: 0,
             recover_after: 3,
+            traps: false,
             port: 0,
             control_port: 0,
             dns_port: 0,

@@ -9,7 +9,8 @@ use std::time::Instant;
 use crate::address;
 use crate::layout::{Layout, Place, What};
 use crate::robots;
-use crate::stats::{Busiest, Offence, ShortestGap, Stats};
+use crate::stats::{Busiest, Offence, ShortestGap, Stats, TrapVisits};
+use crate::trap::{GOOD, Trap};
 
 /// Cases kept of each kind of offence.
 const EXAMPLES: usize = 5;
@@ -20,6 +21,8 @@ pub(crate) struct Counters {
     hosts: Vec<Mutex<HostLog>>,
     ips: Vec<Mutex<Pace>>,
     pages: Vec<PageLog>,
+    /// In the order of `Trap::ALL`; empty when there are none.
+    traps: Vec<TrapLog>,
     tally: Tally,
     before_robots: Case,
     robots_violations: Case,
@@ -53,6 +56,12 @@ pub(crate) fn bump(counter: &AtomicU64) {
 struct PageLog {
     delivered: AtomicU32,
     not_modified: AtomicU32,
+}
+
+#[derive(Default)]
+struct TrapLog {
+    lures: AtomicU64,
+    good: [AtomicU32; GOOD as usize],
 }
 
 #[derive(Default)]
@@ -105,9 +114,10 @@ impl Counters {
         }
         Self {
             started: Instant::now(),
-            hosts: many(layout.hosts() as usize),
+            hosts: many(layout.all_hosts() as usize),
             ips: many(layout.ips() as usize),
             pages: many(layout.total_pages()),
+            traps: many((layout.all_hosts() - layout.hosts()) as usize),
             tally: Tally::default(),
             before_robots: Case::default(),
             robots_violations: Case::default(),
@@ -205,6 +215,21 @@ impl Counters {
         }
     }
 
+    /// A page of a trap is written.
+    pub(crate) fn trapped(&self, trap: Trap, what: What) {
+        let Some(log) = self.traps.get(trap as usize) else {
+            return;
+        };
+        match what {
+            What::Good(page) => {
+                if let Some(page) = log.good.get(page as usize) {
+                    page.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            _ => bump(&log.lures),
+        }
+    }
+
     pub(crate) fn misdirected(&self, example: String) {
         bump(&self.tally.requests);
         self.misdirected.add(|| example);
@@ -231,6 +256,12 @@ impl Counters {
         for page in &self.pages {
             page.delivered.store(0, Ordering::Relaxed);
             page.not_modified.store(0, Ordering::Relaxed);
+        }
+        for trap in &self.traps {
+            trap.lures.store(0, Ordering::Relaxed);
+            for page in &trap.good {
+                page.store(0, Ordering::Relaxed);
+            }
         }
         for counter in self.tally.all() {
             counter.store(0, Ordering::Relaxed);
@@ -268,11 +299,25 @@ impl Counters {
             unlinked: self.unlinked.offence(),
             misdirected: self.misdirected.offence(),
             malformed: self.malformed.offence(),
+            traps: self.trap_visits(),
             ..Stats::default()
         };
         self.add_pages(layout, &mut stats);
         self.add_pace(layout, &mut stats);
         stats
+    }
+
+    fn trap_visits(&self) -> Vec<TrapVisits> {
+        let visits = Trap::ALL.iter().zip(&self.traps).map(|(trap, log)| {
+            let asked = |page: &&AtomicU32| page.load(Ordering::Relaxed) > 0;
+            TrapVisits {
+                trap: trap.name().to_owned(),
+                lures: log.lures.load(Ordering::Relaxed),
+                good: log.good.iter().filter(asked).count() as u64,
+                good_expected: GOOD.into(),
+            }
+        });
+        visits.collect()
     }
 
     fn add_pages(&self, layout: &Layout, stats: &mut Stats) {

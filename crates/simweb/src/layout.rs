@@ -10,6 +10,7 @@ use std::net::Ipv4Addr;
 use crate::address::{self, HostName};
 use crate::config::{SimConfig, Sizes};
 use crate::rng::{Rng, mix};
+use crate::trap::Trap;
 use crate::{robots, sitemap, words};
 
 /// Children of a page in the tree that makes every page reachable: a million pages are seven deep.
@@ -44,6 +45,10 @@ pub(crate) enum What {
     Broken(u32),
     /// A page that is linked and disallowed.
     Private(u32),
+    /// An honest page of a trap.
+    Good(u32),
+    /// Any other page of a trap; which one, only its path says.
+    Lure,
     Robots,
     Sitemap(sitemap::File),
     Style,
@@ -87,7 +92,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn new(config: SimConfig, port: u16) -> Self {
-        let names: Vec<HostName> = (0..config.hosts)
+        let names: Vec<HostName> = (0..all_hosts(&config))
             .map(|host| HostName::new(&config, port, host))
             .collect();
         let by_host = (0..)
@@ -107,10 +112,21 @@ impl Layout {
         self.config.hosts
     }
 
+    /// Hosts with the traps, which come last.
+    pub(crate) fn all_hosts(&self) -> u32 {
+        all_hosts(&self.config)
+    }
+
+    /// The trap that a host is, if it is one.
+    pub(crate) fn trap(&self, host: u32) -> Option<Trap> {
+        let nth = host.checked_sub(self.config.hosts)?;
+        Trap::ALL.get(nth as usize).copied()
+    }
+
     /// Number of addresses.
     pub(crate) fn ips(&self) -> u32 {
         match self.config.ips {
-            0 => self.config.hosts,
+            0 => self.all_hosts(),
             ips => ips,
         }
     }
@@ -173,6 +189,9 @@ impl Layout {
     /// How a host fails, if it does.
     pub(crate) fn failure(&self, host: u32) -> Option<Failure> {
         let nth = host.checked_sub(self.healthy())?;
+        if host >= self.hosts() {
+            return None;
+        }
         Some(match nth % 3 {
             0 => Failure::InternalError,
             1 => Failure::Unavailable,
@@ -209,6 +228,10 @@ impl Layout {
         ));
         if page == 0 {
             self.child_hosts(host, links);
+        }
+        if page == 0 && host == 0 {
+            let what = What::Lure;
+            links.extend((self.hosts()..self.all_hosts()).map(|host| Place { host, what }));
         }
         for extra in [What::Go(page), What::Broken(page), What::Private(page)] {
             if self.exists(host, extra) {
@@ -247,6 +270,9 @@ impl Layout {
 
     /// What a canonical path and query on a host stand for; none when nobody links to them.
     pub(crate) fn find(&self, host: u32, target: &str) -> Option<What> {
+        if let Some(trap) = self.trap(host).filter(|_| target != "/robots.txt") {
+            return trap.find(target);
+        }
         match target {
             "/" => return Some(What::Page(0)),
             "/robots.txt" => return Some(What::Robots),
@@ -289,13 +315,15 @@ impl Layout {
             What::Broken(page) => has(page, Use::Broken, config.broken),
             What::Private(page) => has(page, Use::Disallowed, config.disallowed),
             What::Robots | What::Sitemap(_) | What::Style | What::Logo => true,
+            What::Good(_) | What::Lure => self.trap(host).is_some(),
         }
     }
 
     /// Writes path and query in canonical form. The number of the page is always the last one in it.
     pub(crate) fn write_target(&self, out: &mut Vec<u8>, host: u32, what: What) {
         match what {
-            What::Page(0) => out.push(b'/'),
+            What::Page(0) | What::Lure => out.push(b'/'),
+            What::Good(page) => put(out, &["/good/"], page, ""),
             What::Page(page) => self.write_page(out, host, page),
             What::Go(page) => put(out, &["/go/"], page, ""),
             What::Hop(page) => put(out, &["/go/on/"], page, ""),
@@ -384,6 +412,11 @@ impl Layout {
             what: What::Page(0),
         }));
     }
+}
+
+fn all_hosts(config: &SimConfig) -> u32 {
+    let traps = if config.traps { Trap::ALL.len() } else { 0 };
+    config.hosts + traps as u32
 }
 
 fn first_pages(config: &SimConfig) -> Vec<u32> {

@@ -23,6 +23,7 @@ mod serve;
 mod sitemap;
 mod spell;
 mod stats;
+mod trap;
 mod web;
 mod words;
 mod worker;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 pub use config::{SimConfig, Sizes};
-pub use stats::{Busiest, Offence, ShortestGap, Stats, VisitLimits};
+pub use stats::{Busiest, Offence, ShortestGap, Stats, TrapVisits, VisitLimits};
 pub use web::Web;
 
 use count::Counters;

@@ -48,7 +48,7 @@ impl File {
 
 /// The sitemap that the robots.txt of a host names.
 pub(crate) fn top(layout: &Layout, host: u32) -> Option<File> {
-    if !layout.config.sitemaps {
+    if !layout.config.sitemaps || layout.pages(host) == 0 {
         return None;
     }
     Some(match host % 3 {

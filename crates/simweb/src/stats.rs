@@ -34,6 +34,19 @@ pub struct ShortestGap {
     pub at: String,
 }
 
+/// What was asked of a trap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrapVisits {
+    /// Which one: `calendar`, `session`, `growing`, `facets`, `soft404` or `pagination`.
+    pub trap: String,
+    /// Pages of the endless kind, its root among them.
+    pub lures: u64,
+    /// Different honest pages.
+    pub good: u64,
+    /// Honest pages there are.
+    pub good_expected: u64,
+}
+
 /// Everything that was counted since the start or the last reset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
@@ -82,6 +95,8 @@ pub struct Stats {
     pub misdirected: Offence,
     /// Requests that could not be read.
     pub malformed: Offence,
+    /// What was asked of each trap.
+    pub traps: Vec<TrapVisits>,
     /// Most requests in flight to one host.
     pub max_per_host: Busiest,
     /// Most requests in flight to one address.

@@ -60,6 +60,14 @@ impl Web {
         self.layout.pages(host)
     }
 
+    /// The root of every trap, in the order of `Stats::traps`.
+    pub fn trap_roots(&self) -> Vec<String> {
+        let what = What::Lure;
+        (self.layout.hosts()..self.layout.all_hosts())
+            .map(|host| self.layout.url(Place { host, what }))
+            .collect()
+    }
+
     /// The canonical URL of a page of a host, whether they exist or not.
     pub fn url(&self, host: u32, page: u32) -> String {
         let what = What::Page(page);
@@ -80,8 +88,13 @@ impl Web {
         let rest = url.strip_prefix("http://")?;
         let (authority, _) = rest.split_once('/')?;
         let host = self.layout.host_of_authority(authority)?;
-        let what = self.layout.find(host, rest.get(authority.len()..)?)?;
+        let target = rest.get(authority.len()..)?;
+        let what = self.layout.find(host, target)?;
         match what {
+            What::Good(_) | What::Lure => {
+                let trap = self.layout.trap(host)?;
+                Some(trap.page(self.layout.config.seed, target, what))
+            }
             What::Page(page) => Some(self.page(host, page)),
             other => self.plain_body(host, other).map(Cow::into_owned),
         }
@@ -97,6 +110,7 @@ impl Web {
             // Disallowed pages exist like any other, for whoever is rude enough to ask.
             What::Private(_) => Some(b"<!DOCTYPE html><title>Private</title>\n".into()),
             What::Page(_) | What::Go(_) | What::Hop(_) | What::Broken(_) => None,
+            What::Good(_) | What::Lure => None,
         }
     }
 }
