@@ -146,6 +146,13 @@ pub(crate) async fn hear(
                 let keys = candidates.iter().map(|candidate| candidate.key).collect();
                 indexer.event(Event::Return { keys }, None);
             }
+            Notice::DelayCapped {
+                origin,
+                asked,
+                kept,
+            } => {
+                tracing::info!(origin, ?asked, ?kept, "crawl-delay capped");
+            }
             Notice::Sitemaps { origin, urls } => {
                 if let Some(event) = harvest.sitemaps(&origin, &urls, at) {
                     indexer.event(event, None);

@@ -7,6 +7,7 @@
 
 mod admit;
 mod alarm;
+mod batch;
 mod census;
 mod dispatch;
 mod obey;
@@ -15,7 +16,7 @@ mod steer;
 mod tests;
 mod whereis;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,11 +26,14 @@ use orbweaver_model::{
 };
 
 use self::alarm::{Alarms, Wake};
+use self::batch::Batch;
 use self::steer::Steering;
+use crate::hash::{HashMap, HashSet};
 use crate::host::Host;
 use crate::leftover::Leftover;
 use crate::message::{Action, Done, Notice, Resolved, RobotsAnswer};
 use crate::options::{UrlServerError, UrlServerOptions};
+use crate::pace::Adapt;
 use crate::politeness::{self, IpTable, Ticket};
 use crate::rest::Hosts;
 use crate::slot::{Bench, RobotsJob, Work};
@@ -38,6 +42,8 @@ use crate::slot::{Bench, RobotsJob, Work};
 const MAX_WANT: usize = 1024;
 /// After an answer shorter than what was wanted the doc index is left alone for this long.
 const PAUSE: Duration = Duration::from_millis(100);
+/// With more hosts than this on the reject list for each empty queue, a request waits for more of those.
+const REJECTS_PER_QUEUE: usize = 64;
 /// A host that asks for more patience than this gives its slot to another, and its URLs go back to the
 /// doc index: a slot is too dear to be kept for a day.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -48,6 +54,8 @@ pub struct Heart {
     options: UrlServerOptions,
     host_delay: Duration,
     ip_delay: Duration,
+    /// How the gaps of slow and failing hosts grow.
+    adapt: Adapt,
     /// In a resumed crawl, when the process before may have asked anyone for the last time.
     asked_before: Option<Timestamp>,
     bench: Bench,
@@ -64,9 +72,17 @@ pub struct Heart {
     queued: usize,
     /// Hashes of the hosts whose queues have enough: the reject list.
     laden: HashSet<u64>,
+    /// The two maps of the last batch of candidates.
+    batch: Batch,
+    /// URLs that found no room at all and go back to the doc index with the end of the message.
+    spilled: Vec<Candidate>,
+    /// How many did so since the start.
+    spilled_in_all: u64,
     /// What operators have set for hosts; as many as they have typed.
     steering: HashMap<Arc<str>, Steering>,
     asking: Asking,
+    /// The doc index has just been left alone for a whole pause.
+    has_waited: bool,
     paused: bool,
     draining: bool,
     actions: Vec<Action>,
@@ -83,11 +99,15 @@ enum Asking {
     Asked {
         /// What was wanted.
         want: usize,
+        /// Domains were rejected because their address is crowded; the next request takes them.
+        crowded: bool,
     },
-    /// The last answer was short; the next request waits.
+    /// The last answer was short, or the next request would say little; it waits.
     Paused {
         /// Until then.
         until: Timestamp,
+        /// For more to say; otherwise for more to be there.
+        gathering: bool,
     },
 }
 
@@ -109,7 +129,7 @@ impl Heart {
     pub fn new(options: UrlServerOptions, now: Timestamp) -> Result<Self, UrlServerError> {
         options.validate()?;
         let (host_delay, ip_delay) = (options.host_delay(), options.ip_delay());
-        let mut steering = HashMap::<Arc<str>, Steering>::new();
+        let mut steering = HashMap::<Arc<str>, Steering>::default();
         for (host, setting) in &options.settings {
             let host = host.as_str().into();
             steering.entry(host).or_default().apply(*setting);
@@ -118,18 +138,23 @@ impl Heart {
         Ok(Self {
             host_delay,
             ip_delay,
+            adapt: options.adapt(),
             asked_before: asked_before(host_delay),
             bench: Bench::new(options.host_concurrent),
             hosts: Hosts::new(options.rest_bytes),
             ips: IpTable::new(ip_delay, asked_before(ip_delay)),
-            leftover: Leftover::default(),
+            leftover: Leftover::new(options.leftover_bytes),
             alarms: Alarms::default(),
             ready: VecDeque::new(),
             orders: 0,
             queued: 0,
-            laden: HashSet::new(),
+            laden: HashSet::default(),
+            batch: Batch::default(),
+            spilled: Vec::new(),
+            spilled_in_all: 0,
             steering,
             asking: Asking::Idle,
+            has_waited: false,
             paused: false,
             draining: false,
             actions: Vec::new(),
@@ -157,17 +182,20 @@ impl Heart {
             }
             return;
         }
-        self.asking = match self.asking {
-            Asking::Asked { want } if candidates.len() < want => {
-                let until = now.after(PAUSE);
-                self.alarms.set(until, Wake::Candidates);
-                Asking::Paused { until }
+        let unknown = self.map_batch(&candidates, now);
+        match self.asking {
+            // What a crowded address kept back can be had at once, for the next request has new maps.
+            Asking::Asked { want, crowded } if candidates.len() < want && !crowded => {
+                self.pause_asking(false, now);
             }
-            Asking::Paused { until } => Asking::Paused { until },
-            _ => Asking::Idle,
-        };
+            Asking::Paused { .. } => {}
+            _ => self.asking = Asking::Idle,
+        }
         for candidate in candidates {
             self.admit(candidate, now);
+        }
+        for name in unknown {
+            self.ask_resolver(name);
         }
         self.finish(now);
     }
@@ -181,6 +209,11 @@ impl Heart {
             )),
             found => found,
         };
+        let ip = found
+            .as_ref()
+            .ok()
+            .and_then(|found| found.addresses.first());
+        self.map_address(host, ip.copied());
         match (self.hosts.slot(host), found) {
             (Some(slot), Ok(found)) => {
                 if let Some((slot, host)) = self.bench.pair(slot) {
@@ -190,8 +223,16 @@ impl Heart {
                 self.settle(slot, now);
             }
             (Some(slot), Err(outcome)) => self.fail_host(slot, &outcome, now),
-            (None, Ok(found)) => self.hosts.change(host, |host| host.settle_at(found, now)),
-            (None, Err(_)) => {}
+            // Asked for with its batch: what is found waits with the host for a queue.
+            (None, Ok(found)) if self.hosts.knows(host) || self.batch.has(host) => {
+                self.with_host(host, now, |host| host.settle_at(found, now));
+            }
+            (None, Ok(_)) => {}
+            (None, Err(outcome)) => {
+                for candidate in self.leftover.all_of(host) {
+                    self.refuse(candidate, outcome.clone());
+                }
+            }
         }
         self.finish(now);
     }
@@ -228,6 +269,9 @@ impl Heart {
         self.orders -= 1;
         let seen = |delay| politeness::seen(done.sent, done.first_byte, done.ended, delay);
         host.clock.done(seen(host.delay), out.announced);
+        let response = done.sent.zip(done.first_byte);
+        let response = response.map(|(sent, first_byte)| first_byte.since(sent));
+        host.fit_pace(response, done.failed, self.adapt);
         if done.connect_failed {
             host.try_next_address(out.ip);
         }
@@ -239,7 +283,7 @@ impl Heart {
                 let lost = Outcome::because(OutcomeClass::DeniedRobots, "no answer");
                 RobotsAnswer::unreachable(&lost)
             });
-            self.robots_answered(job, answer, now);
+            self.robots_answered(*job, answer, now);
         }
         self.settle(trans.slot, now);
         self.watch_ip(out.ip, now);
@@ -285,8 +329,9 @@ impl Heart {
                 }
                 Wake::Robots(host) => self.retry_robots(&host, now),
                 Wake::Candidates => {
-                    if matches!(self.asking, Asking::Paused { until } if until <= now) {
+                    if matches!(self.asking, Asking::Paused { until, .. } if until <= now) {
                         self.asking = Asking::Idle;
+                        self.has_waited = true;
                     }
                 }
             }
@@ -316,7 +361,7 @@ impl Heart {
         let mut urls = Vec::new();
         let mut jobs: Vec<_> = slot.jobs.drain(..).collect();
         match slot.next.take() {
-            Some(Work::Page(candidate)) => urls.push(candidate),
+            Some(Work::Page(candidate, _)) => urls.push(candidate),
             Some(Work::Robots(job)) => jobs.push(job),
             None => {}
         }
@@ -366,7 +411,7 @@ impl Heart {
             let delay = self.least_delay(name);
             let mut host = Host::new(name.into(), delay, self.asked_before);
             change(&mut host);
-            self.hosts.rest(Box::new(host), now);
+            self.hosts.rest(host, now);
         }
     }
 
@@ -374,7 +419,8 @@ impl Heart {
     fn finish(&mut self, now: Timestamp) {
         self.fill_empty_queues(now);
         self.pump(now);
-        self.ask_for_candidates();
+        self.return_spilled();
+        self.ask_for_candidates(now);
         self.ips.prune(now);
         #[cfg(debug_assertions)]
         self.check_sometimes();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use orbweaver_model::{Candidate, CrawlUrl, Outcome, Scheme, Timestamp};
 
 use crate::message::Resolved;
+use crate::pace::{Adapt, Pace};
 use crate::politeness::Clock;
 use crate::robots::Robots;
 
@@ -34,8 +35,11 @@ pub(crate) struct Host {
     address: usize,
     /// Until when they hold.
     addresses_expire: Timestamp,
-    /// Time between two requests: the option's, raised by the longest Crawl-delay of its origins.
+    /// Time between two requests: `least`, raised by how it answers.
     pub(crate) delay: Duration,
+    /// The option's time, raised by the longest Crawl-delay of its origins.
+    least: Duration,
+    pace: Pace,
     /// Its origins: hardly ever more than http and https.
     origins: Vec<Origin>,
 }
@@ -106,6 +110,8 @@ impl Host {
             address: 0,
             addresses_expire: Timestamp::default(),
             delay,
+            least: delay,
+            pace: Pace::default(),
             origins: Vec::new(),
         }
     }
@@ -180,7 +186,7 @@ impl Host {
     }
 
     /// Fits the delay to the Crawl-delays that are known. They raise it, they never lower it.
-    pub(crate) fn fit_delay(&mut self, least: Duration) {
+    pub(crate) fn fit_delay(&mut self, least: Duration, adapt: Adapt) {
         let asked = self
             .origins
             .iter()
@@ -188,7 +194,19 @@ impl Host {
                 RobotsState::Known { robots, .. } => robots.crawl_delay(),
                 _ => None,
             });
-        self.delay = asked.fold(least, Duration::max);
+        self.least = asked.fold(least, Duration::max);
+        self.delay = self.pace.delay(self.least, adapt);
+    }
+
+    /// Fits the delay to how an order ended: after how long it was answered, or that it failed. An order
+    /// that never went out says nothing.
+    pub(crate) fn fit_pace(&mut self, response: Option<Duration>, failed: bool, adapt: Adapt) {
+        match response {
+            _ if failed => self.pace.failed(),
+            Some(response) => self.pace.answered(response),
+            None => return,
+        }
+        self.delay = self.pace.delay(self.least, adapt);
     }
 
     /// Roughly the bytes that this memory takes.

@@ -4,11 +4,13 @@
 //! What is durable is the doc index's, and what goes over the network is the spider's: here live only
 //! queues, windows, gaps and what robots.txt allows.
 
+mod hash;
 pub mod heart;
 mod host;
 mod leftover;
 pub mod message;
 pub mod options;
+mod pace;
 mod politeness;
 mod rest;
 pub mod robots;

@@ -29,6 +29,9 @@ pub struct Done {
     pub ended: Timestamp,
     /// No connection could be made, so that another address of the host should be tried.
     pub connect_failed: bool,
+    /// The server is in trouble: no connection, no answer in time, or one with a status of 5xx. Its host is
+    /// asked less.
+    pub failed: bool,
     /// For a robots.txt order, what came of it; without it the file counts as unreachable.
     pub robots: Option<RobotsAnswer>,
 }
@@ -41,6 +44,7 @@ impl Done {
             first_byte: result.first_byte,
             ended: result.ended,
             connect_failed: result.outcome.class == OutcomeClass::FailedConnect,
+            failed: is_trouble(result),
             robots: None,
         }
     }
@@ -57,6 +61,15 @@ impl Done {
             ..Self::page(result)
         }
     }
+}
+
+fn is_trouble(result: &FetchResult) -> bool {
+    let status = result.exchange.as_ref().map(|exchange| exchange.status);
+    status.is_some_and(|status| status >= 500)
+        || matches!(
+            result.outcome.class,
+            OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout
+        )
 }
 
 /// What came of asking for a robots.txt: the cases of RFC 9309 section 2.3.1.
@@ -178,7 +191,8 @@ pub enum Notice {
     Return {
         /// The URLs.
         candidates: Vec<Candidate>,
-        /// Their host asked for patience until then; none when the URL server is being drained.
+        /// Their host asked for patience until then; none when the URL server is being drained, or has no
+        /// memory left for them, or their host is blocked.
         until: Option<Timestamp>,
     },
     /// A queue is empty and nothing left over can fill it. Answer with `candidates`, with an empty list
@@ -188,6 +202,15 @@ pub enum Notice {
         want: usize,
         /// Hashes of the hosts whose queues have enough.
         reject: Vec<u64>,
+    },
+    /// A robots.txt asks for a longer gap than is kept: its Crawl-delay was capped.
+    DelayCapped {
+        /// Scheme and authority of the robots.txt.
+        origin: String,
+        /// What it asks for.
+        asked: Duration,
+        /// What is kept.
+        kept: Duration,
     },
     /// A robots.txt names these sitemaps, as written.
     Sitemaps {
@@ -242,6 +265,8 @@ pub struct Census {
     pub queued: usize,
     /// URLs left over.
     pub leftover: usize,
+    /// URLs that were left over and went back to the doc index for want of memory, since the start.
+    pub spilled: u64,
     /// Addresses that are being asked, or were less than one delay ago.
     pub addresses: usize,
     /// An operator has paused the crawl.

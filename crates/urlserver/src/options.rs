@@ -5,6 +5,8 @@ use std::time::Duration;
 use orbweaver_model::{HostSetting, Limits};
 use thiserror::Error;
 
+use crate::pace::Adapt;
+
 /// How the URL server behaves. `Default` is the only place where defaults live.
 #[derive(Clone, Debug)]
 pub struct UrlServerOptions {
@@ -16,6 +18,11 @@ pub struct UrlServerOptions {
     pub host_concurrent: u16,
     /// Requests per second to one host (Req_Host_Per_Sec); 0 means no limit.
     pub host_per_sec: f64,
+    /// The gap of a host is at least this many times its response time; 0 means that slow hosts are asked as
+    /// often as others. Not for hosts without a gap.
+    pub slow_factor: f64,
+    /// The longest gap that slowness and failures make; longer ones are kept only when they are asked for.
+    pub slow_max: Duration,
     /// Requests that are with one IP address at once, whatever hosts share it; at least 1.
     pub ip_concurrent: u16,
     /// Requests per second to one IP address; 0 means no limit.
@@ -28,6 +35,11 @@ pub struct UrlServerOptions {
     pub limits: Limits,
     /// How often an unreachable robots.txt is asked for before its URLs are refused; at least 1.
     pub robots_attempts: u8,
+    /// URLs of one batch of candidates on one IP address beyond which every domain of the batch there goes
+    /// on the reject list of the next request.
+    pub ip_batch_max: usize,
+    /// Bytes of URLs that the leftover queue holds; what is more goes back to the doc index.
+    pub leftover_bytes: usize,
     /// Bytes for what is remembered of hosts without a queue: clocks, addresses, robots.txt.
     pub rest_bytes: usize,
     /// True when this crawl ran before: then nobody is asked until one delay has passed, because the
@@ -55,12 +67,16 @@ impl Default for UrlServerOptions {
             queue_len: 64,
             host_concurrent: 1,
             host_per_sec: 1.0,
+            slow_factor: 1.0,
+            slow_max: Duration::from_secs(60),
             ip_concurrent: 1,
             ip_per_sec: 1.0,
             in_flight: 512,
             agent: String::from("orbweaver"),
             limits: Limits::default(),
             robots_attempts: 3,
+            ip_batch_max: 256,
+            leftover_bytes: 32 << 20,
             rest_bytes: 64 << 20,
             resumed: false,
             settings: Vec::new(),
@@ -109,6 +125,11 @@ impl UrlServerOptions {
             (self.robots_attempts > 0, "robots_attempts", at_least_one),
             (is_rate(self.host_per_sec), "host_per_sec", rate),
             (is_rate(self.ip_per_sec), "ip_per_sec", rate),
+            (
+                is_rate(self.slow_factor),
+                "slow_factor",
+                "a number, 0 or more",
+            ),
             (!self.agent.is_empty(), "agent", "a product token"),
         ] {
             if !fine {
@@ -121,6 +142,14 @@ impl UrlServerOptions {
     /// Time between two requests to a host that does not ask for more.
     pub(crate) fn host_delay(&self) -> Duration {
         delay(self.host_per_sec)
+    }
+
+    /// How the gaps of slow and failing hosts grow.
+    pub(crate) fn adapt(&self) -> Adapt {
+        Adapt {
+            slow_factor: self.slow_factor,
+            max: self.slow_max,
+        }
     }
 
     /// Time between two requests to an address.

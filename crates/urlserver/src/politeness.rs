@@ -5,11 +5,13 @@
 //! answer, or, when the answer is slow, at the written request plus a twentieth of the delay, which is
 //! the jitter between our write and the server's read that we reckon with.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use orbweaver_model::Timestamp;
+
+use crate::hash::HashMap;
 
 /// What every timestamp has lost by being cut to whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
@@ -155,7 +157,7 @@ pub(crate) struct IpTable {
 impl IpTable {
     pub(crate) fn new(delay: Duration, asked: Option<Timestamp>) -> Self {
         Self {
-            ips: HashMap::new(),
+            ips: HashMap::default(),
             resting: VecDeque::new(),
             delay,
             asked,

@@ -1,11 +1,12 @@
 //! Where every host is: in a slot, or at rest. A host at rest is remembered for its clock and its
 //! robots.txt, within a budget of bytes; the one that has rested longest is forgotten first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use orbweaver_model::Timestamp;
 
+use crate::hash::HashMap;
 use crate::host::Host;
 
 /// Where a host is.
@@ -32,7 +33,7 @@ pub(crate) struct Hosts {
 impl Hosts {
     pub(crate) fn new(budget: usize) -> Self {
         Self {
-            places: HashMap::new(),
+            places: HashMap::default(),
             order: VecDeque::new(),
             rests: 0,
             bytes: 0,
@@ -87,23 +88,24 @@ impl Hosts {
     }
 
     /// Calls a host to a slot; what was remembered of it comes along.
-    pub(crate) fn call(&mut self, name: &Arc<str>, slot: u32) -> Option<Box<Host>> {
+    pub(crate) fn call(&mut self, name: &Arc<str>, slot: u32) -> Option<Host> {
         match self.places.insert(name.clone(), Place::Slot(slot)) {
             Some(Place::Rest(host, _)) => {
                 self.bytes = self.bytes.saturating_sub(host.weight());
-                Some(host)
+                Some(*host)
             }
             _ => None,
         }
     }
 
     /// Puts a host to rest, and forgets others when that takes too much memory.
-    pub(crate) fn rest(&mut self, host: Box<Host>, now: Timestamp) {
+    pub(crate) fn rest(&mut self, host: Host, now: Timestamp) {
         self.rests += 1;
         let name = host.name.clone();
         self.bytes += host.weight();
         self.order.push_back((name.clone(), self.rests));
-        self.places.insert(name, Place::Rest(host, self.rests));
+        self.places
+            .insert(name, Place::Rest(Box::new(host), self.rests));
         self.forget(now);
     }
 

@@ -21,6 +21,8 @@ pub struct Robots {
     ends: Box<[u32]>,
     /// Crawl-delay, capped.
     crawl_delay: Option<Duration>,
+    /// The Crawl-delay as written, when it was capped.
+    uncapped: Option<Duration>,
     /// Sitemap lines as written; they belong to no group.
     sitemaps: Box<[Box<str>]>,
 }
@@ -70,6 +72,9 @@ impl Robots {
             crawl_delay: read
                 .crawl_delay
                 .map(|delay| delay.min(limits.crawl_delay_cap)),
+            uncapped: read
+                .crawl_delay
+                .filter(|delay| *delay > limits.crawl_delay_cap),
             sitemaps: read.sitemaps.into(),
             ..Self::pack(&rules)
         }
@@ -130,6 +135,11 @@ impl Robots {
     /// The time between two requests that the file asks for, at most the cap of the limits.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
+    }
+
+    /// The time between two requests as the file asks for it, when that is more than the cap.
+    pub fn uncapped_delay(&self) -> Option<Duration> {
+        self.uncapped
     }
 
     /// The Sitemap lines, as written.

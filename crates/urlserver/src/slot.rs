@@ -75,8 +75,8 @@ pub(crate) struct RobotsJob {
 /// What a slot does next.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A URL that its robots.txt allows.
-    Page(Candidate),
+    /// A URL that its robots.txt allows, and until when that holds: a long gap may outlast it.
+    Page(Candidate, Timestamp),
     /// A robots.txt.
     Robots(RobotsJob),
 }
@@ -92,7 +92,7 @@ pub(crate) struct Out {
     /// The request is known to be written.
     pub(crate) announced: bool,
     /// For a robots.txt, what it is for.
-    pub(crate) job: Option<RobotsJob>,
+    pub(crate) job: Option<Box<RobotsJob>>,
 }
 
 /// A place of an active window.
@@ -124,8 +124,11 @@ pub(crate) struct Slot {
     pub(crate) laden: bool,
     state: SlotState,
     stamp: u64,
-    places: Vec<Place>,
-    vacant: Vec<u16>,
+    /// The first place of the window is in the slot itself: most windows have no other, and an order
+    /// then needs no further piece of memory.
+    first: Place,
+    others: Box<[Place]>,
+    active: u16,
 }
 
 impl Slot {
@@ -140,8 +143,9 @@ impl Slot {
             laden: false,
             state: SlotState::Free,
             stamp: 0,
-            places: (0..window).map(|_| Place::default()).collect(),
-            vacant: (0..window).rev().collect(),
+            first: Place::default(),
+            others: (1..window).map(|_| Place::default()).collect(),
+            active: 0,
         }
     }
 
@@ -157,24 +161,24 @@ impl Slot {
 
     /// Orders that are out.
     pub(crate) fn active(&self) -> usize {
-        self.places.len() - self.vacant.len()
+        usize::from(self.active)
     }
 
     /// URLs that the slot holds, those parked with its host's origins included.
     pub(crate) fn holds(&self, host: &Host) -> usize {
-        let next = matches!(self.next, Some(Work::Page(_)));
+        let next = matches!(self.next, Some(Work::Page(..)));
         self.queue.len() + usize::from(next) + host.parked()
     }
 
     /// Every order that is out.
     #[cfg(debug_assertions)]
     pub(crate) fn outs(&self) -> impl Iterator<Item = &Out> {
-        self.places.iter().filter_map(|place| place.out.as_ref())
+        self.places().filter_map(|place| place.out.as_ref())
     }
 
     /// The order of a URL: its place, how often that was used, and the order.
     pub(crate) fn order_of(&self, key: UrlKey) -> Option<(u16, u32, &Out)> {
-        (0..).zip(&self.places).find_map(|(active, place)| {
+        (0..).zip(self.places()).find_map(|(active, place)| {
             let out = place.out.as_ref()?;
             (out.key == key && out.job.is_none()).then_some((active, place.generation, out))
         })
@@ -182,20 +186,35 @@ impl Slot {
 
     /// Takes a place of the window for an order.
     pub(crate) fn occupy(&mut self, slot: u32, out: Out) -> Option<TransId> {
-        let active = self.vacant.pop()?;
-        let place = self.places.get_mut(usize::from(active))?;
+        let (active, place) = std::iter::once(&mut self.first)
+            .chain(&mut self.others)
+            .enumerate()
+            .find(|(_, place)| place.out.is_none())?;
+        self.active += 1;
         place.generation = place.generation.wrapping_add(1);
         place.out = Some(out);
         Some(TransId {
             generation: place.generation,
             slot,
-            active,
+            // A window is counted in 16 bits.
+            active: active as u16,
         })
+    }
+
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    fn place(&mut self, active: u16) -> Option<&mut Place> {
+        match active.checked_sub(1) {
+            None => Some(&mut self.first),
+            Some(other) => self.others.get_mut(usize::from(other)),
+        }
     }
 
     /// The order of that name, unless it is over.
     pub(crate) fn out(&mut self, trans: TransId) -> Option<&mut Out> {
-        let place = self.places.get_mut(usize::from(trans.active))?;
+        let place = self.place(trans.active)?;
         if place.generation == trans.generation {
             place.out.as_mut()
         } else {
@@ -206,8 +225,8 @@ impl Slot {
     /// Frees the place of an order.
     pub(crate) fn vacate(&mut self, trans: TransId) -> Option<Out> {
         self.out(trans)?;
-        let out = self.places.get_mut(usize::from(trans.active))?.out.take()?;
-        self.vacant.push(trans.active);
+        let out = self.place(trans.active)?.out.take()?;
+        self.active -= 1;
         Some(out)
     }
 }
@@ -218,7 +237,7 @@ impl Slot {
 pub(crate) struct Bench {
     slots: Vec<Slot>,
     /// The host of each slot; none only when it is free.
-    hosts: Vec<Option<Box<Host>>>,
+    hosts: Vec<Option<Host>>,
     free: Vec<u32>,
     counts: [usize; SlotState::COUNT],
     window: u16,
@@ -255,13 +274,13 @@ impl Bench {
 
     /// A slot and the host in it.
     pub(crate) fn pair(&mut self, slot: u32) -> Option<(&mut Slot, &mut Host)> {
-        let host = self.hosts.get_mut(slot as usize)?.as_deref_mut()?;
+        let host = self.hosts.get_mut(slot as usize)?.as_mut()?;
         Some((self.slots.get_mut(slot as usize)?, host))
     }
 
     /// The host in a slot.
     pub(crate) fn host(&self, slot: u32) -> Option<&Host> {
-        self.hosts.get(slot as usize)?.as_deref()
+        self.hosts.get(slot as usize)?.as_ref()
     }
 
     /// The numbers of all slots.
@@ -272,12 +291,12 @@ impl Bench {
     /// All slots and their hosts.
     #[cfg(debug_assertions)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Slot, Option<&Host>)> {
-        let hosts = self.hosts.iter().map(|host| host.as_deref());
+        let hosts = self.hosts.iter().map(Option::as_ref);
         self.slots.iter().zip(hosts)
     }
 
     /// Puts a host into a free slot.
-    pub(crate) fn seat(&mut self, host: impl FnOnce(u32) -> Box<Host>) -> u32 {
+    pub(crate) fn seat(&mut self, host: impl FnOnce(u32) -> Host) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::new(self.window));
             self.hosts.push(None);
@@ -292,7 +311,7 @@ impl Bench {
     }
 
     /// Frees a slot; its host goes.
-    pub(crate) fn release(&mut self, slot: u32) -> Option<Box<Host>> {
+    pub(crate) fn release(&mut self, slot: u32) -> Option<Host> {
         let host = self.hosts.get_mut(slot as usize)?.take()?;
         self.enter(slot, SlotState::Free);
         self.free.push(slot);

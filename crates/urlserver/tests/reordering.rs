@@ -200,6 +200,7 @@ impl Bench {
             first_byte: None,
             ended: self.now,
             connect_failed: answer.is_some_and(|a| a % 7 == 0),
+            failed: answer.is_some_and(|a| a % 7 < 2),
             robots,
         };
         self.heart.done(trans, done, self.now);

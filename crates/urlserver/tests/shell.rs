@@ -111,6 +111,7 @@ impl Rig {
             first_byte: Some(now),
             ended: now,
             connect_failed: false,
+            failed: false,
             robots,
         };
         self.handle.done(order.trans, done).await.unwrap();

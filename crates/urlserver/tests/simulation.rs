@@ -240,6 +240,7 @@ impl Sim {
                 first_byte: None,
                 ended: now,
                 connect_failed: true,
+                failed: true,
                 robots: None,
             };
             self.heart.sent(self.old[pick], now, now);
@@ -298,7 +299,7 @@ impl Sim {
                 let at = self.now + self.dice.below(20_000);
                 self.at(at, What::Answer);
             }
-            Notice::Sitemaps { .. } => {}
+            Notice::Sitemaps { .. } | Notice::DelayCapped { .. } => {}
             Notice::StoreRobots { origin, record } => {
                 assert!(record.expires > record.fetched);
                 self.robots_known.insert(origin);
@@ -462,6 +463,7 @@ impl Sim {
             first_byte: flight.first_byte.map(stamp),
             ended: stamp(flight.ended),
             connect_failed: flight.sent.is_none(),
+            failed: flight.first_byte.is_none(),
             robots,
         };
         let patience = self.dice.percent(1) && flight.order.purpose == Purpose::Page && answered;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use orbweaver_model::{Candidate, LinkKind, Timestamp};
 
-use super::{Asking, Heart, MAX_WANT};
+use super::alarm::Wake;
+use super::{Asking, Heart, MAX_WANT, PAUSE, REJECTS_PER_QUEUE};
 use crate::host::Host;
 use crate::message::Notice;
 use crate::slot::SlotState;
@@ -26,7 +27,9 @@ impl Heart {
             self.settle(slot, now);
         } else {
             let name = self.hosts.shared_name(name);
-            self.leftover.keep(&name, candidate, false);
+            if let Err(candidate) = self.leftover.keep(&name, candidate, false) {
+                self.spilled.push(candidate);
+            }
         }
     }
 
@@ -44,7 +47,7 @@ impl Heart {
         let slot = self.bench.seat(|slot| {
             self.hosts
                 .call(name, slot)
-                .unwrap_or_else(|| Box::new(Host::new(name.clone(), delay, self.asked_before)))
+                .unwrap_or_else(|| Host::new(name.clone(), delay, self.asked_before))
         });
         if let Some(found) = self.bench.get_mut(slot) {
             found.has_leftover = self.leftover.holds(name);
@@ -68,12 +71,16 @@ impl Heart {
                 && let Some(last) = slot.queue.pop_back()
             {
                 self.queued -= 1;
-                slot.has_leftover = true;
-                self.leftover.keep_first(&host.name, last);
+                match self.leftover.keep_first(&host.name, last) {
+                    Ok(()) => slot.has_leftover = true,
+                    Err(last) => self.spilled.push(last),
+                }
             }
         } else if slot.has_leftover || held >= queue_len {
-            slot.has_leftover = true;
-            self.leftover.keep(&host.name, candidate, true);
+            match self.leftover.keep(&host.name, candidate, true) {
+                Ok(()) => slot.has_leftover = true,
+                Err(candidate) => self.spilled.push(candidate),
+            }
         } else {
             slot.queue.push_back(candidate);
             self.queued += 1;
@@ -91,9 +98,30 @@ impl Heart {
         }
     }
 
+    /// What the leftover queue has no memory for goes back to the doc index, which is its disk. The hosts
+    /// of these URLs have full queues or none, so they are not offered again before there is room.
+    pub(super) fn return_spilled(&mut self) {
+        if !self.spilled.is_empty() {
+            let spilled = std::mem::take(&mut self.spilled);
+            self.spilled_in_all += spilled.len() as u64;
+            self.give_back(spilled, None);
+        }
+    }
+
+    /// The doc index is left alone for a moment.
+    pub(super) fn pause_asking(&mut self, gathering: bool, now: Timestamp) {
+        let until = now.after(PAUSE);
+        self.alarms.set(until, Wake::Candidates);
+        self.asking = Asking::Paused { until, gathering };
+    }
+
     /// While a queue is empty, which no leftover could fill, more is asked for. The leftover queue
     /// never gets larger than all queues together by this.
-    pub(super) fn ask_for_candidates(&mut self) {
+    ///
+    /// A request carries the whole reject list. When that is long and few queues are empty, it waits a
+    /// moment for others to become so, lest the list be written anew for every host that is finished; and
+    /// when the resolver has not answered for all names of the last batch, it waits as long for that.
+    pub(super) fn ask_for_candidates(&mut self, now: Timestamp) {
         let (count, len) = (self.options.queue_count, self.options.queue_len);
         let empty = count.saturating_sub(self.bench.occupied());
         let full = self.leftover.len() >= count.saturating_mul(len);
@@ -101,12 +129,21 @@ impl Heart {
         if empty == 0 || full || resting || self.asking != Asking::Idle {
             return;
         }
+        let says_little = self.batch.is_open() || self.laden.len() > REJECTS_PER_QUEUE * empty;
+        if says_little && !self.has_waited {
+            self.pause_asking(true, now);
+            return;
+        }
+        self.has_waited = false;
         let want = empty.saturating_mul(len).min(MAX_WANT);
-        self.asking = Asking::Asked { want };
-        self.tell(Notice::NeedCandidates {
+        let crowded = self.batch.take_crowded(self.options.ip_batch_max);
+        self.asking = Asking::Asked {
             want,
-            reject: self.laden.iter().copied().collect(),
-        });
+            crowded: !crowded.is_empty(),
+        };
+        let mut reject: Vec<u64> = self.laden.iter().copied().collect();
+        reject.extend(crowded.iter().filter(|hash| !self.laden.contains(hash)));
+        self.tell(Notice::NeedCandidates { want, reject });
     }
 
     /// Keeps the reject list: hosts whose queues are at least half full. A queue that has room again
@@ -127,7 +164,13 @@ impl Heart {
             self.laden.insert(hash);
         } else {
             self.laden.remove(&hash);
-            if matches!(self.asking, Asking::Paused { .. }) {
+            if matches!(
+                self.asking,
+                Asking::Paused {
+                    gathering: false,
+                    ..
+                }
+            ) {
                 self.asking = Asking::Idle;
             }
         }

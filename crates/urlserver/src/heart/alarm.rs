@@ -1,13 +1,24 @@
 //! What is to be looked at later.
+//!
+//! A wheel: rings of 64 slots, each ring 64 times as coarse as the one below it. An alarm is put where its
+//! time first differs from the time that was reached, and comes down a ring whenever that one is. A heap
+//! of a million alarms is twenty steps deep and each step is a miss of the cache; here setting an alarm
+//! and having it go off are a few steps each, in memory that is used in order.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use orbweaver_model::Timestamp;
 
 use crate::politeness::Ticket;
+
+/// Bits of the time that one ring tells apart.
+const BITS: u32 = 6;
+/// Slots of a ring.
+const SLOTS: usize = 1 << BITS;
+/// Rings until all 64 bits of a time in milliseconds are told apart.
+const RINGS: usize = 64_usize.div_ceil(BITS as usize);
 
 /// What to look at.
 #[derive(Debug)]
@@ -24,64 +35,184 @@ pub(super) enum Wake {
 
 /// Who is to be looked at when. Filled by whoever must wait; emptied by the heart's `tick`. At most one
 /// live entry per slot, address and resting robots.txt; stale ones leave when their time comes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Alarms {
-    heap: BinaryHeap<Alarm>,
-    count: u64,
+    rings: Vec<Ring>,
+    /// The time up to which alarms have gone off, in milliseconds.
+    reached: u64,
+    /// Those that have gone off and were not taken yet, in the order in which they were set.
+    due: VecDeque<Wake>,
+    len: usize,
 }
 
-/// Ordered so that the heap gives the earliest first, and of two at the same time the older one.
+/// One ring.
 #[derive(Debug)]
-struct Alarm {
-    at: Timestamp,
-    number: u64,
-    what: Wake,
+struct Ring {
+    /// One bit for each slot that holds an alarm.
+    occupied: u64,
+    slots: Vec<Slot>,
+}
+
+/// The alarms of one span of time, in the order in which they were set.
+#[derive(Debug, Default)]
+struct Slot {
+    alarms: Vec<(u64, Wake)>,
+    /// The earliest of them.
+    first: u64,
+}
+
+impl Default for Alarms {
+    fn default() -> Self {
+        let ring = || Ring {
+            occupied: 0,
+            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+        };
+        Self {
+            rings: (0..RINGS).map(|_| ring()).collect(),
+            reached: 0,
+            due: VecDeque::new(),
+            len: 0,
+        }
+    }
 }
 
 impl Alarms {
-    /// Sets one.
+    /// Sets one. One that should have gone off before goes off next.
     pub(super) fn set(&mut self, at: Timestamp, what: Wake) {
-        self.count += 1;
-        self.heap.push(Alarm {
-            at,
-            number: self.count,
-            what,
-        });
+        self.len += 1;
+        self.place(at.as_millis().max(self.reached), what);
+    }
+
+    fn place(&mut self, at: u64, what: Wake) {
+        let differs = (at ^ self.reached).checked_ilog2().unwrap_or(0);
+        let ring = differs / BITS;
+        let slot = (at >> (ring * BITS)) as usize % SLOTS;
+        let Some(ring) = self.rings.get_mut(ring as usize) else {
+            return;
+        };
+        let occupied = ring.occupied >> slot & 1 == 1;
+        ring.occupied |= 1 << slot;
+        if let Some(slot) = ring.slots.get_mut(slot) {
+            slot.first = if occupied { slot.first.min(at) } else { at };
+            slot.alarms.push((at, what));
+        }
+    }
+
+    /// The ring and slot of the earliest alarm: the finest ring that has any, for what differs from the
+    /// time reached in a finer place is nearer to it.
+    fn earliest(&self) -> Option<(usize, usize)> {
+        let ring = self.rings.iter().position(|ring| ring.occupied != 0)?;
+        let occupied = self.rings.get(ring)?.occupied;
+        Some((ring, occupied.trailing_zeros() as usize))
     }
 
     /// When the next one goes off.
     pub(super) fn next(&self) -> Option<Timestamp> {
-        self.heap.peek().map(|alarm| alarm.at)
+        if !self.due.is_empty() {
+            return Some(Timestamp::from_millis(self.reached));
+        }
+        let (ring, slot) = self.earliest()?;
+        let first = self.rings.get(ring)?.slots.get(slot)?.first;
+        Some(Timestamp::from_millis(first))
     }
 
     /// The next one that has gone off.
     pub(super) fn due(&mut self, now: Timestamp) -> Option<Wake> {
-        self.next().filter(|at| *at <= now)?;
-        self.heap.pop().map(|alarm| alarm.what)
+        while self.due.is_empty() {
+            self.next().filter(|at| *at <= now)?;
+            let (ring, slot) = self.earliest()?;
+            self.reach(ring, slot);
+        }
+        self.len -= 1;
+        self.due.pop_front()
+    }
+
+    /// Goes on to the earliest alarm: what shares its slot is due, or comes down to finer rings.
+    fn reach(&mut self, ring: usize, slot: usize) {
+        let Some(found) = self.rings.get_mut(ring) else {
+            return;
+        };
+        found.occupied &= !(1 << slot);
+        let Some(found) = found.slots.get_mut(slot) else {
+            return;
+        };
+        self.reached = found.first;
+        if ring == 0 {
+            self.due
+                .extend(found.alarms.drain(..).map(|(_, what)| what));
+            return;
+        }
+        for (at, what) in std::mem::take(&mut found.alarms) {
+            if at == self.reached {
+                self.due.push_back(what);
+            } else {
+                self.place(at, what);
+            }
+        }
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.heap.len()
+        self.len
     }
 }
 
-impl PartialEq for Alarm {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Alarms go off in the order of their times, and of two at the same time the older one first,
+    /// whatever is set meanwhile; exactly as a sorted list would have it.
+    #[test]
+    fn a_wheel_is_a_sorted_list() {
+        let mut dice = 7u64;
+        let mut roll = move |end: u64| {
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (dice >> 33) % end
+        };
+        let mut alarms = Alarms::default();
+        let mut list: Vec<(u64, u32)> = Vec::new();
+        let mut now = 1_700_000_000_000;
+        for number in 0..20_000 {
+            let reach = [3, 70, 5000, 300_000, 90_000_000, u64::MAX >> 34][roll(6) as usize];
+            let at = now + roll(reach);
+            alarms.set(Timestamp::from_millis(at), Wake::Slot((number, 0)));
+            list.push((at, number));
+            if roll(3) == 0 {
+                now += roll(2000);
+                list.sort();
+                let next = list.first().map(|(at, _)| Timestamp::from_millis(*at));
+                assert_eq!(alarms.next(), next);
+                while let Some(wake) = alarms.due(Timestamp::from_millis(now)) {
+                    let (at, number) = list.remove(0);
+                    assert!(at <= now);
+                    assert!(matches!(wake, Wake::Slot((slot, _)) if slot == number));
+                }
+                assert!(list.first().is_none_or(|(at, _)| *at > now));
+            }
+        }
+        assert_eq!(alarms.len(), list.len());
+        list.sort();
+        for (_, number) in list {
+            let wake = alarms.due(Timestamp::from_millis(u64::MAX));
+            assert!(matches!(wake, Some(Wake::Slot((slot, _))) if slot == number));
+        }
+        assert!(alarms.next().is_none() && alarms.due(Timestamp::from_millis(u64::MAX)).is_none());
     }
-}
 
-impl Eq for Alarm {}
-
-impl PartialOrd for Alarm {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Alarm {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
+    #[test]
+    fn the_end_of_time_is_a_time() {
+        let mut alarms = Alarms::default();
+        let end = Timestamp::from_millis(u64::MAX);
+        alarms.set(end, Wake::Candidates);
+        assert_eq!(alarms.next(), Some(end));
+        assert!(alarms.due(Timestamp::from_millis(u64::MAX - 1)).is_none());
+        assert!(alarms.due(end).is_some());
+        // After it, everything is due.
+        alarms.set(Timestamp::default(), Wake::Candidates);
+        assert!(alarms.due(Timestamp::default()).is_none());
+        assert!(alarms.due(end).is_some());
     }
 }

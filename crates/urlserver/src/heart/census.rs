@@ -25,6 +25,7 @@ impl Heart {
             orders: self.orders,
             queued: self.queued,
             leftover: self.leftover.len(),
+            spilled: self.spilled_in_all,
             addresses: self.ips.len(),
             paused: self.paused,
             next_wake: self.next_wake(),

@@ -142,8 +142,8 @@ impl Heart {
                 return;
             };
             match obey::judge(host, candidate, now) {
-                Judgement::Allowed(candidate) => {
-                    found.next = Some(Work::Page(candidate));
+                Judgement::Allowed(candidate, until) => {
+                    found.next = Some(Work::Page(candidate, until));
                 }
                 Judgement::Denied(candidate, outcome) => {
                     self.queued -= 1;
@@ -263,13 +263,27 @@ impl Heart {
             self.settle(slot, now);
             return;
         }
+        // So may what its robots.txt was known to allow.
+        if let Some(Work::Page(_, until)) = &found.next
+            && *until <= now
+        {
+            if let Some(Work::Page(candidate, _)) = found.next.take() {
+                found.queue.push_front(candidate);
+            }
+            self.settle(slot, now);
+            return;
+        }
         let Some(work) = found.next.take() else {
             return;
         };
         let announce = !host.delay.is_zero() || !self.ip_delay.is_zero();
         let (candidate, purpose, job) = match work {
-            Work::Page(candidate) => (candidate, Purpose::Page, None),
-            Work::Robots(job) => (as_candidate(&job, found), Purpose::Robots, Some(job)),
+            Work::Page(candidate, _) => (candidate, Purpose::Page, None),
+            Work::Robots(job) => (
+                as_candidate(&job, found),
+                Purpose::Robots,
+                Some(Box::new(job)),
+            ),
         };
         let out = Out {
             key: candidate.key,

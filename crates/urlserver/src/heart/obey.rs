@@ -35,8 +35,8 @@ fn back_off(attempts: u8) -> Duration {
 
 /// What is to be done with a URL.
 pub(super) enum Judgement {
-    /// It may be asked for.
-    Allowed(Candidate),
+    /// It may be asked for, until then.
+    Allowed(Candidate, Timestamp),
     /// It may not.
     Denied(Candidate, Outcome),
     /// It waits with its origin for the robots.txt, which is to be asked for when a job is given.
@@ -56,7 +56,7 @@ pub(super) fn judge(host: &mut Host, candidate: Candidate, now: Timestamp) -> Ju
                     let outcome = Outcome::because(OutcomeClass::DeniedRobots, reason);
                     Judgement::Denied(candidate, outcome)
                 }
-                _ => Judgement::Allowed(candidate),
+                _ => Judgement::Allowed(candidate, *expires),
             };
         }
         RobotsState::Unreachable { outcome, until } if *until > now => {
@@ -169,6 +169,14 @@ impl Heart {
         let expires = expires
             .unwrap_or_else(|| now.after(MAX_LIFE))
             .clamp(now.after(MIN_LIFE), now.after(MAX_LIFE));
+        if let (Some(asked), Some(kept)) = (robots.uncapped_delay(), robots.crawl_delay()) {
+            let origin = origin.clone();
+            self.tell(Notice::DelayCapped {
+                origin,
+                asked,
+                kept,
+            });
+        }
         if !urls.is_empty() {
             let origin = origin.clone();
             self.tell(Notice::Sitemaps { origin, urls });
@@ -182,10 +190,10 @@ impl Heart {
                 body,
             },
         });
-        let least = self.least_delay(&job.host);
+        let (least, adapt) = (self.least_delay(&job.host), self.adapt);
         self.with_host(&job.host, now, |host| {
             host.origin(job.door).robots = RobotsState::Known { robots, expires };
-            host.fit_delay(least);
+            host.fit_delay(least, adapt);
         });
         self.unpark(job, now);
     }
@@ -260,13 +268,13 @@ impl Heart {
     ) {
         let mut robots = Robots::parse(&record.body, &self.options.agent, &self.options.limits);
         robots.take_sitemaps();
-        let least = self.least_delay(url.host());
+        let (least, adapt) = (self.least_delay(url.host()), self.adapt);
         let expires = record.expires.min(now.after(MAX_LIFE));
         self.with_host(url.host(), now, |host| {
             let origin = host.origin(host::door(url));
             if matches!(origin.robots, RobotsState::Unknown) {
                 origin.robots = RobotsState::Known { robots, expires };
-                host.fit_delay(least);
+                host.fit_delay(least, adapt);
             }
         });
     }

@@ -41,9 +41,9 @@ impl Heart {
         if *entry == Steering::default() {
             self.steering.remove(&name);
         }
-        let least = self.least_delay(&name);
+        let (least, adapt) = (self.least_delay(&name), self.adapt);
         if self.hosts.knows(&name) {
-            self.with_host(&name, now, |host| host.fit_delay(least));
+            self.with_host(&name, now, |host| host.fit_delay(least, adapt));
         }
         if blocked {
             self.send_home(&name, now);
@@ -66,13 +66,13 @@ impl Heart {
                 continue;
             };
             let gap = self.steering.get(&host.name).and_then(|set| set.gap);
-            host.fit_delay(gap.unwrap_or(self.host_delay));
+            host.fit_delay(gap.unwrap_or(self.host_delay), self.adapt);
             self.settle(slot, now);
         }
-        let (steering, usual) = (&self.steering, self.host_delay);
+        let (steering, usual, adapt) = (&self.steering, self.host_delay, self.adapt);
         self.hosts.each_at_rest(|host| {
             let gap = steering.get(&host.name).and_then(|set| set.gap);
-            host.fit_delay(gap.unwrap_or(usual));
+            host.fit_delay(gap.unwrap_or(usual), adapt);
         });
         for ip in self.ips.set_delay(self.ip_delay) {
             self.watch_ip(ip, now);

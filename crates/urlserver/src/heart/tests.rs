@@ -119,6 +119,7 @@ impl Rig {
             first_byte: Some(self.now),
             ended: self.now,
             connect_failed: false,
+            failed: false,
             robots,
         };
         self.heart.done(order.trans, done, self.now);
@@ -281,6 +282,7 @@ fn req_host_per_sec_counts_from_what_the_server_has_seen() {
         first_byte: Some(sent.after(Duration::from_millis(20))),
         ended: rig.now,
         connect_failed: false,
+        failed: false,
         robots: None,
     };
     rig.heart.done(order.trans, done, rig.now);
@@ -295,6 +297,7 @@ fn req_host_per_sec_counts_from_what_the_server_has_seen() {
         first_byte: None,
         ended: sent,
         connect_failed: false,
+        failed: false,
         robots: None,
     };
     rig.heart.done(order.trans, done, rig.now);
@@ -670,6 +673,7 @@ fn addresses_rotate_after_a_failed_connection_and_expire() {
         first_byte: None,
         ended: rig.now,
         connect_failed: true,
+        failed: true,
         robots: None,
     };
     rig.heart.done(order.trans, failed, rig.now);

@@ -92,7 +92,7 @@ fn spot_in(slot: &Slot, host: &Host, number: u32, url: &CrawlUrl, key: UrlKey) -
             since: out.since,
         });
     }
-    let next = matches!(&slot.next, Some(Work::Page(page)) if page.key == key);
+    let next = matches!(&slot.next, Some(Work::Page(page, _)) if page.key == key);
     if next {
         return Some(Spot::Next);
     }

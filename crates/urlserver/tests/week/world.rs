@@ -47,6 +47,8 @@ enum What {
     Answer,
     Tick(Micros),
     Restart,
+    /// Nothing gets done for a while: the machine sleeps, or the clock jumps.
+    Stall,
     /// The new process runs.
     Start,
 }
@@ -80,6 +82,8 @@ pub(crate) struct World {
     dice: Dice,
     heart: Heart,
     now: Micros,
+    /// When the event that is being handled came about.
+    happened: Micros,
     events: BinaryHeap<Reverse<(Micros, u64, u32, What)>>,
     count: u64,
     /// Which process it is: what belongs to an earlier one does not happen any more.
@@ -114,6 +118,7 @@ struct Tally {
     requests: u64,
     restarts: u64,
     lost_orders: u64,
+    stalls: u64,
     most_hosts: usize,
     most_out: usize,
 }
@@ -126,6 +131,7 @@ impl World {
             dice: Dice(plan.seed),
             heart: Heart::new(plan.options.clone(), stamp(START)).unwrap(),
             now: START,
+            happened: START,
             events: BinaryHeap::new(),
             count: 0,
             process: 0,
@@ -146,6 +152,7 @@ impl World {
             plan,
         };
         world.plan_restart();
+        world.plan_stall();
         world
     }
 
@@ -153,6 +160,20 @@ impl World {
         self.count += 1;
         self.events
             .push(Reverse((at, self.count, self.process, what)));
+    }
+
+    fn stall(&mut self) {
+        self.tally.stalls += 1;
+        self.now += match self.dice.below(20) {
+            0 => self.dice.below(3 * 3600 * SECOND),
+            _ => self.dice.below(3 * SECOND),
+        };
+        self.plan_stall();
+    }
+
+    fn plan_stall(&mut self) {
+        let after = self.dice.below(self.plan.restart_every / 2 * SECOND);
+        self.at(self.now + after, What::Stall);
     }
 
     fn plan_restart(&mut self) {
@@ -169,7 +190,9 @@ impl World {
             let Some(Reverse((at, _, process, what))) = self.events.pop() else {
                 panic!("URLs are stuck: {:?}", self.heart.census());
             };
+            // After a stall what has happened meanwhile is heard of late; servers have their own watches.
             self.now = at.max(self.now);
+            self.happened = at;
             if process != self.process && !self.outlives(what) {
                 continue;
             }
@@ -227,6 +250,7 @@ impl World {
                 }
             }
             What::Restart => self.restart(),
+            What::Stall => self.stall(),
             What::Start => self.start(),
         }
         if self.draining && self.free.len() == self.flights.len() {
@@ -272,6 +296,7 @@ impl World {
         self.heart = Heart::new(options, stamp(self.now + pause)).unwrap();
         self.at(self.now + pause, What::Start);
         self.plan_restart();
+        self.plan_stall();
     }
 
     fn start(&mut self) {
@@ -341,7 +366,7 @@ impl World {
                 let at = self.now + self.dice.below(20_000);
                 self.at(at, What::Answer);
             }
-            Notice::Sitemaps { .. } => {}
+            Notice::Sitemaps { .. } | Notice::DelayCapped { .. } => {}
             Notice::StoreRobots { origin, record } => {
                 let host = web::host_number(origin.trim_start_matches("http://"));
                 self.robots[host as usize] = Kept {
@@ -502,12 +527,12 @@ impl World {
             ("host", &mut self.hosts[host as usize], gap),
             ("address", &mut self.ips[ip as usize], ip_gap),
         ] {
-            let since = self.now - server.last;
+            let since = self.happened - server.last;
             assert!(
                 since >= gap,
                 "{what} of h{host} at {ip}: {since} us apart instead of {gap}"
             );
-            server.last = self.now;
+            server.last = self.happened;
         }
     }
 
@@ -525,6 +550,7 @@ impl World {
             first_byte: flight.first_byte.map(stamp),
             ended: stamp(flight.ended),
             connect_failed: flight.sent.is_none(),
+            failed: flight.first_byte.is_none(),
             robots: (!page).then(|| robots_answer(&flight.order, answered)),
         };
         if page {
@@ -567,7 +593,7 @@ impl World {
         format!(
             "{days:.2} days in {:.1} s: {} pages and {} robots.txt asked for, {} refused, {} given back, \
              {} times patience, {} names resolved, {} requests to the doc index, {} restarts with {} orders \
-             lost, at most {} hosts and {} orders at once; {} of {} URLs finished; {} events, each checked",
+             lost, {} stalls, at most {} hosts and {} orders at once; {} of {} URLs finished; {} events, each checked",
             took.as_secs_f64(),
             tally.orders,
             tally.robots,
@@ -578,6 +604,7 @@ impl World {
             tally.requests,
             tally.restarts,
             tally.lost_orders,
+            tally.stalls,
             tally.most_hosts,
             tally.most_out,
             self.books.count(Place::Finished),
