@@ -1,4 +1,4 @@
-//! Links in: canonical form, SURT keys, registered domains, scope, seed lists, outlinks.
+//! Links in: canonical form, SURT keys, registered domains, scope, traps, seed lists, outlinks.
 //!
 //! Whatever wants to enter the crawl comes through here and leaves as a `Link` with a verdict.
 //! Nothing here does I/O or knows what is already known: the doc index is asked through a callback.
@@ -6,11 +6,14 @@
 pub mod canonical;
 pub mod domain;
 mod fast;
+mod generations;
 pub mod outlinks;
+mod pattern;
 pub mod scope;
 pub mod seeds;
 mod session;
 pub mod surt;
+pub mod traps;
 
 pub use canonical::{CanonicalError, CanonicalOptions, Canonicalizer, QueryEncoding};
 pub use domain::{domain_or_host, registered_domain};
@@ -18,6 +21,7 @@ pub use outlinks::{Found, Outlinks, PageLinks, PageRef, priority};
 pub use scope::{Scope, ScopeKind, ScopeOptions};
 pub use seeds::parse_seeds;
 pub use surt::surt;
+pub use traps::{TrapOptions, Traps};
 
 /// Why intake cannot start: always something the user wrote.
 #[derive(Debug, thiserror::Error)]

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, NewLink, UrlKey};
+use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, NewLink, Outcome, UrlKey};
 use url::Url;
 
 use crate::canonical::{CanonicalError, Canonicalizer, QueryEncoding};
 use crate::fast::Base;
 use crate::scope::Scope;
+use crate::traps::Traps;
 
 /// A reference as it stood on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,9 @@ pub struct PageRef<'a> {
     pub base: Option<&'a str>,
     /// How its queries are encoded; none means UTF-8.
     pub encoding: QueryEncoding<'a>,
+    /// Why its new links are not followed, when it is a copy of too many other pages: see
+    /// [`Traps::note`].
+    pub copy: Option<&'a Outcome>,
 }
 
 /// What became of the references of one page.
@@ -95,17 +99,25 @@ pub struct Outlinks {
     canonicalizer: Canonicalizer,
     /// Read for every link; written only when a seed turns out to have moved.
     scope: RwLock<Scope>,
+    traps: Traps,
     seed: KeySeed,
     max_links: usize,
     max_sitemap_urls: usize,
 }
 
 impl Outlinks {
-    /// With the canonical form, the scope and the key seed of one crawl.
-    pub fn new(canonicalizer: Canonicalizer, scope: Scope, seed: KeySeed, limits: &Limits) -> Self {
+    /// With the canonical form, the scope, the memory of traps and the key seed of one crawl.
+    pub fn new(
+        canonicalizer: Canonicalizer,
+        scope: Scope,
+        traps: Traps,
+        seed: KeySeed,
+        limits: &Limits,
+    ) -> Self {
         Self {
             canonicalizer,
             scope: RwLock::new(scope),
+            traps,
             seed,
             max_links: limits.max_links_per_page,
             max_sitemap_urls: limits.max_sitemap_urls,
@@ -117,10 +129,25 @@ impl Outlinks {
         &self.canonicalizer
     }
 
+    /// What is known of traps.
+    pub fn traps(&self) -> &Traps {
+        &self.traps
+    }
+
     /// From now on this URL counts as a seed.
     pub fn admit_seed(&self, url: &CrawlUrl) {
         let mut scope = self.scope.write().unwrap_or_else(PoisonError::into_inner);
         scope.admit(url);
+    }
+
+    /// From now on new links are judged by this scope; what is known stays as it is.
+    pub fn set_scope(&self, scope: Scope) {
+        *self.scope.write().unwrap_or_else(PoisonError::into_inner) = scope;
+    }
+
+    /// What the scope alone says of a link, without any trace of the question.
+    pub fn scope_verdict(&self, link: &Link) -> Result<(), Outcome> {
+        self.scope().verdict(link)
     }
 
     fn scope(&self) -> RwLockReadGuard<'_, Scope> {
@@ -129,7 +156,14 @@ impl Outlinks {
 
     /// Judges links that come from no page: seeds, redirects, sitemaps named by robots.txt.
     pub fn judge(&self, link: Link) -> NewLink {
-        let refused = self.scope().verdict(&link).err();
+        self.judge_on(link, None)
+    }
+
+    /// Scope first, because what is out of it must not count for a trap.
+    fn judge_on(&self, link: Link, page: Option<&PageRef<'_>>) -> NewLink {
+        let verdict = self.scope().verdict(&link);
+        let from = page.and_then(|page| Some((page.url, page.copy?)));
+        let refused = verdict.and_then(|()| self.traps.verdict(&link, from)).err();
         NewLink { link, refused }
     }
 
@@ -165,7 +199,8 @@ impl Outlinks {
                     out.links.reserve(FIRST_ROOM);
                 }
                 places.insert(key, out.links.len());
-                out.links.push(self.judge(link(page, url, found.kind)));
+                let link = link(page, url, found.kind);
+                out.links.push(self.judge_on(link, Some(page)));
             }
         }
         out
@@ -229,7 +264,7 @@ impl Outlinks {
     fn reconsider(&self, page: &PageRef<'_>, first: Option<&mut NewLink>, kind: LinkKind) {
         let Some(first) = first else { return };
         if first.refused.is_some() && first.link.kind != kind {
-            let again = self.judge(link(page, first.link.url.clone(), kind));
+            let again = self.judge_on(link(page, first.link.url.clone(), kind), Some(page));
             if again.refused.is_none() {
                 *first = again;
             }
@@ -284,8 +319,11 @@ impl Hasher for KeyHasher {
 
 #[cfg(test)]
 mod tests {
+    use orbweaver_model::Timestamp;
+
     use super::*;
     use crate::scope::ScopeOptions;
+    use crate::traps::TrapOptions;
 
     const SEED: KeySeed = KeySeed(7);
 
@@ -296,7 +334,8 @@ mod tests {
             ..ScopeOptions::default()
         };
         let scope = Scope::new(options, &seeds).unwrap();
-        Outlinks::new(Canonicalizer::default(), scope, SEED, limits)
+        let traps = Traps::new(TrapOptions::default(), SEED, Timestamp::default());
+        Outlinks::new(Canonicalizer::default(), scope, traps, SEED, limits)
     }
 
     fn run(
@@ -314,6 +353,7 @@ mod tests {
             depth: 4,
             base,
             encoding: None,
+            copy: None,
         };
         let found = found.iter().map(|(href, kind)| Found {
             href,

@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use orbweaver_intake::{Canonicalizer, Found, Outlinks, PageRef, Scope, ScopeOptions, surt};
-use orbweaver_model::{CrawlUrl, KeySeed, Limits, LinkKind};
+use orbweaver_intake::{
+    Canonicalizer, Found, Outlinks, PageRef, Scope, ScopeOptions, TrapOptions, Traps, surt,
+};
+use orbweaver_model::{CrawlUrl, KeySeed, Limits, LinkKind, Timestamp};
 
 #[test]
 #[ignore = "a measurement"]
@@ -11,7 +13,9 @@ fn nanoseconds_a_link() {
     let url = CrawlUrl::from_canonical("https://example.org/dir/page.html").unwrap();
     let scope = Scope::new(ScopeOptions::default(), std::slice::from_ref(&url)).unwrap();
     let seed = KeySeed(1);
-    let outlinks = Outlinks::new(Canonicalizer::default(), scope, seed, &Limits::default());
+    let traps = Traps::new(TrapOptions::default(), seed, Timestamp::default());
+    let limits = Limits::default();
+    let outlinks = Outlinks::new(Canonicalizer::default(), scope, traps, seed, &limits);
     let page = PageRef {
         url: &url,
         key: url.key(seed),
@@ -19,6 +23,7 @@ fn nanoseconds_a_link() {
         depth: 1,
         base: None,
         encoding: None,
+        copy: None,
     };
     let plain: Vec<String> = (0..30)
         .map(|n| match n % 3 {

@@ -22,6 +22,7 @@ pub(crate) struct Config {
     /// The byte budget of the process, such as "512M".
     pub(crate) memory: Option<String>,
     pub(crate) scope: ScopeConfig,
+    pub(crate) traps: TrapsConfig,
     pub(crate) budget: BudgetConfig,
     pub(crate) politeness: PolitenessConfig,
     pub(crate) fetch: FetchConfig,
@@ -64,6 +65,22 @@ layer! {
         strip_session_ids: bool,
         /// Obey rel=nofollow, meta robots and X-Robots-Tag.
         nofollow: bool,
+    }
+}
+
+layer! {
+    /// When a family of URLs is taken for endless.
+    TrapsConfig {
+        /// Pages of one pattern, nearly all near-copies of each other, after which it is stopped.
+        near_copies: u32,
+        /// URLs of one path with parameters in varying combinations.
+        combinations: u32,
+        /// Hosts under one registered domain, or in one /16 network.
+        domain_hosts: u32,
+        /// First year of calendars.
+        first_year: u16,
+        /// Last year of calendars, counted from now.
+        years_ahead: u16,
     }
 }
 
@@ -190,6 +207,7 @@ impl Config {
             contact: upper.contact.or(self.contact),
             memory: upper.memory.or(self.memory),
             scope: self.scope.under(upper.scope),
+            traps: self.traps.under(upper.traps),
             budget: self.budget.under(upper.budget),
             politeness: self.politeness.under(upper.politeness),
             fetch: self.fetch.under(upper.fetch),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::OwnedSemaphorePermit;
 
 use orbweaver_docindex::{Entry, Seen};
-use orbweaver_extract::Page;
+use orbweaver_extract::{Media, Page};
 use orbweaver_intake::{Found, Outlinks, PageRef, surt};
 use orbweaver_model::{
     Candidate, Column, CrawlUrl, Event, FetchResult, KeySeed, Limits, Link, LinkKind, NewLink,
@@ -134,6 +134,7 @@ impl Harvest {
             depth: 0,
             base: None,
             encoding: None,
+            copy: None,
         };
         let found = urls.iter().map(|href| Found {
             href,
@@ -206,17 +207,24 @@ impl Harvest {
             return Vec::new();
         };
         let candidate = &result.order.candidate;
-        let reading = orbweaver_extract::read(&Page {
+        let page = Page {
             url: &candidate.url,
             headers: &exchange.headers,
             body: &exchange.body,
             limits: &self.limits,
             agent: &self.agent,
             kind: candidate.kind,
-        });
+        };
+        let reading = orbweaver_extract::read(&page);
         if let Some(note) = reading.notes.first().filter(|_| outcome.reason.is_empty()) {
             outcome.reason = note.to_string();
         }
+        let copy = (reading.media == Media::Html)
+            .then(|| {
+                let traps = self.outlinks.traps();
+                traps.note(&candidate.url, || orbweaver_extract::fingerprint(&page))
+            })
+            .flatten();
         if self.obey_nofollow && reading.nofollow {
             return Vec::new();
         }
@@ -228,6 +236,7 @@ impl Harvest {
             depth: candidate.depth,
             base: reading.base.as_deref(),
             encoding: encode.as_ref().map(|encode| encode as _),
+            copy: copy.as_ref(),
         };
         let found = reading.links.iter().map(|link| Found {
             href: link.href,

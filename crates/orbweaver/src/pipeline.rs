@@ -23,7 +23,7 @@ use anyhow::{Context, Result};
 use tokio::sync::{Semaphore, mpsc};
 
 use orbweaver_docindex::{DocIndex, IndexOptions};
-use orbweaver_intake::{Canonicalizer, Outlinks, Scope};
+use orbweaver_intake::{Canonicalizer, Outlinks, Scope, Traps};
 use orbweaver_model::{CrawlUrl, Event, KeySeed, Link, LinkKind};
 use orbweaver_spider::{
     AddressPolicy, ByteBudget, Resolver, ResolverOptions, Spider, SpiderOptions, TlsOptions,
@@ -136,9 +136,11 @@ impl Ring {
         let policy = AddressPolicy::new(settings.allow_net.clone());
         let scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
         let canonicalizer = Canonicalizer::new(settings.canonical.clone());
+        let seed = docs.seed();
+        let traps = Traps::new(settings.traps.clone(), seed, clock());
         let harvest = Arc::new(Harvest {
-            outlinks: Outlinks::new(canonicalizer, scope, docs.seed(), &settings.limits),
-            seed: docs.seed(),
+            outlinks: Outlinks::new(canonicalizer, scope, traps, seed, &settings.limits),
+            seed,
             seen: docs.seen(),
             limits: settings.limits.clone(),
             agent: settings.agent.clone(),

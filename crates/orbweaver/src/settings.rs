@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::Result;
 use ipnet::IpNet;
 
-use orbweaver_intake::{CanonicalOptions, Canonicalizer, Scope, ScopeKind, ScopeOptions};
+use orbweaver_intake::{
+    CanonicalOptions, Canonicalizer, Scope, ScopeKind, ScopeOptions, TrapOptions,
+};
 use orbweaver_model::{CrawlUrl, Limits};
 
 use crate::config::{Config, LimitsConfig};
@@ -25,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) has_contact: bool,
     pub(crate) memory: u64,
     pub(crate) scope: ScopeOptions,
+    pub(crate) traps: TrapOptions,
     pub(crate) canonical: CanonicalOptions,
     pub(crate) obey_nofollow: bool,
     /// Pages in all; 0 means no limit.
@@ -93,7 +96,8 @@ impl Settings {
             .memory
             .as_deref()
             .map(units::size)
-            .and_then(|size| wrong.take(size));
+            .and_then(|size| wrong.take(size))
+            .unwrap_or(512 << 20);
         let settings = Self {
             seeds,
             agent: user_agent
@@ -103,8 +107,9 @@ impl Settings {
                 .to_owned(),
             user_agent,
             has_contact,
-            memory: memory.unwrap_or(512 << 20),
+            memory,
             scope,
+            traps: trap_options(config, memory),
             canonical,
             obey_nofollow: config.scope.nofollow.unwrap_or(true),
             pages: config.budget.pages.unwrap_or(0),
@@ -221,6 +226,20 @@ fn scope_options(config: &Config, limits: &Limits, wrong: &mut Mistakes) -> Scop
         max_depth: config.scope.depth,
         max_path_depth: limits.max_path_depth,
         requisites: config.scope.requisites.unwrap_or(false),
+    }
+}
+
+/// A sixty-fourth of half a gigabyte holds what is known of some eighteen thousand patterns.
+fn trap_options(config: &Config, memory: u64) -> TrapOptions {
+    let given = &config.traps;
+    let usual = TrapOptions::default();
+    TrapOptions {
+        near_copies: given.near_copies.unwrap_or(usual.near_copies),
+        combinations: given.combinations.unwrap_or(usual.combinations),
+        domain_hosts: given.domain_hosts.unwrap_or(usual.domain_hosts),
+        first_year: given.first_year.unwrap_or(usual.first_year),
+        years_ahead: given.years_ahead.unwrap_or(usual.years_ahead),
+        memory: usize::try_from(memory / 64).unwrap_or(usize::MAX),
     }
 }
 

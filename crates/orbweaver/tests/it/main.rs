@@ -23,3 +23,4 @@ mod scope;
 mod script;
 mod shapes;
 mod support;
+mod traps;
