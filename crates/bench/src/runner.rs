@@ -103,8 +103,6 @@ fn rounds(
 
 fn once(contestant: Contestant, task: &Task<'_>, sim: &Sim) -> Result<Run> {
     let mut command = (contestant.command)(task)?;
-    // What the one before left for the disk is not written at the cost of the next.
-    rustix::fs::sync();
     sim.control().reset()?;
     let before = sim.cpu()?;
     let used = measure::run(&mut command, PATIENCE)

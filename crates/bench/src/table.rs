@@ -86,8 +86,10 @@ pub(crate) fn write(out: &mut impl Write, shape: Shape, all: &[Standing]) -> Res
         )?;
     }
     writeln!(out)?;
-    for standing in all.iter().filter(|standing| !clean(standing)) {
-        for fault in standing.runs.iter().flat_map(|run| &run.faults) {
+    for standing in all {
+        // The rounds differ little in what goes wrong; the first that shows it is enough.
+        let faulty = standing.runs.iter().find(|run| !run.faults.is_empty());
+        for fault in faulty.iter().flat_map(|run| &run.faults) {
             writeln!(out, "{}: {fault}", standing.contestant.name)?;
         }
     }
