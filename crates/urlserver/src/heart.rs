@@ -6,6 +6,7 @@
 //! What is known of a host outlives its slot (`host`, `rest`).
 
 mod admit;
+mod ahead;
 mod alarm;
 mod batch;
 mod census;
@@ -25,6 +26,7 @@ use orbweaver_model::{
     Candidate, CrawlUrl, Outcome, OutcomeClass, RobotsRecord, Timestamp, TransId,
 };
 
+use self::ahead::TOGETHER;
 use self::alarm::{Alarms, Wake};
 use self::batch::Batch;
 use self::steer::Steering;
@@ -182,6 +184,7 @@ impl Heart {
             }
             return;
         }
+        self.look_ahead_for(&candidates, now);
         let unknown = self.map_batch(&candidates, now);
         match self.asking {
             // What a crowded address kept back can be had at once, for the next request has new maps.
@@ -314,29 +317,43 @@ impl Heart {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Timestamp) {
-        while let Some(wake) = self.alarms.due(now) {
-            match wake {
-                Wake::Slot((slot, stamp)) => {
-                    if self.bench.get(slot).is_some_and(|s| s.stamp() == stamp) {
-                        self.settle(slot, now);
-                    }
+        let mut wakes = Vec::with_capacity(TOGETHER);
+        loop {
+            while wakes.len() < TOGETHER
+                && let Some(wake) = self.alarms.due(now)
+            {
+                wakes.push(wake);
+            }
+            if wakes.is_empty() {
+                break;
+            }
+            self.look_ahead(&wakes, now);
+            wakes.drain(..).for_each(|wake| self.wake(wake, now));
+        }
+        self.finish(now);
+    }
+
+    fn wake(&mut self, wake: Wake, now: Timestamp) {
+        match wake {
+            Wake::Slot((slot, stamp)) => {
+                if self.bench.get(slot).is_some_and(|s| s.stamp() == stamp) {
+                    self.settle(slot, now);
                 }
-                Wake::Ip(ip) => {
-                    if let Some(state) = self.ips.get_mut(ip) {
-                        state.wake = None;
-                    }
-                    self.watch_ip(ip, now);
+            }
+            Wake::Ip(ip) => {
+                if let Some(state) = self.ips.get_mut(ip) {
+                    state.wake = None;
                 }
-                Wake::Robots(host) => self.retry_robots(&host, now),
-                Wake::Candidates => {
-                    if matches!(self.asking, Asking::Paused { until, .. } if until <= now) {
-                        self.asking = Asking::Idle;
-                        self.has_waited = true;
-                    }
+                self.watch_ip(ip, now);
+            }
+            Wake::Robots(host) => self.retry_robots(&host, now),
+            Wake::Candidates => {
+                if matches!(self.asking, Asking::Paused { until, .. } if until <= now) {
+                    self.asking = Asking::Idle;
+                    self.has_waited = true;
                 }
             }
         }
-        self.finish(now);
     }
 
     /// Stops handing out orders and gives back every URL that is not out. What arrives later is given
@@ -365,7 +382,7 @@ impl Heart {
             Some(Work::Robots(job)) => jobs.push(job),
             None => {}
         }
-        urls.extend(host.origins().flat_map(|origin| origin.parked.drain(..)));
+        host.take_all_parked(&mut urls);
         urls.extend(slot.queue.drain(..));
         self.queued -= urls.len();
         if std::mem::take(&mut slot.has_leftover) {

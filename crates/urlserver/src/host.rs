@@ -33,6 +33,8 @@ pub(crate) struct Host {
     addresses: Vec<IpAddr>,
     /// Which of the addresses is in use.
     address: usize,
+    /// That address itself.
+    current: Option<IpAddr>,
     /// Until when they hold.
     addresses_expire: Timestamp,
     /// Time between two requests: `least`, raised by how it answers.
@@ -42,6 +44,11 @@ pub(crate) struct Host {
     pace: Pace,
     /// Its origins: hardly ever more than http and https.
     origins: Vec<Origin>,
+    /// URLs that wait for a robots.txt, with all origins together.
+    parked: usize,
+    /// An origin where everything is allowed, and until when; so it is with most, and then no rules have
+    /// to be looked at.
+    free: Option<(Door, Timestamp)>,
 }
 
 /// Scheme and port: what makes an origin, given the host.
@@ -108,11 +115,14 @@ impl Host {
             clock: Clock::starting(asked),
             addresses: Vec::new(),
             address: 0,
+            current: None,
             addresses_expire: Timestamp::default(),
             delay,
             least: delay,
             pace: Pace::default(),
             origins: Vec::new(),
+            parked: 0,
+            free: None,
         }
     }
 
@@ -121,7 +131,7 @@ impl Host {
         if self.addresses_expire <= now {
             return None;
         }
-        self.addresses.get(self.address).copied()
+        self.current
     }
 
     /// Takes in what the resolver found.
@@ -130,14 +140,16 @@ impl Host {
         self.addresses.truncate(MAX_ADDRESSES);
         self.addresses.shrink_to_fit();
         self.address = 0;
+        self.current = self.addresses.first().copied();
         let life = resolved.ttl.clamp(MIN_ADDRESS_LIFE, MAX_ADDRESS_LIFE);
         self.addresses_expire = now.after(life);
     }
 
     /// The address did not answer: the next one's turn.
     pub(crate) fn try_next_address(&mut self, failed: IpAddr) {
-        if self.addresses.get(self.address) == Some(&failed) {
+        if self.current == Some(failed) {
             self.address = (self.address + 1) % self.addresses.len().max(1);
+            self.current = self.addresses.get(self.address).copied();
         }
     }
 
@@ -182,7 +194,52 @@ impl Host {
 
     /// URLs that wait for a robots.txt.
     pub(crate) fn parked(&self) -> usize {
-        self.origins.iter().map(|origin| origin.parked.len()).sum()
+        self.parked
+    }
+
+    /// A URL waits for the robots.txt of its origin.
+    pub(crate) fn park(&mut self, candidate: Candidate) {
+        self.parked += 1;
+        self.origin(door(&candidate.url))
+            .parked
+            .push_back(candidate);
+    }
+
+    /// The URLs that wait at an origin.
+    pub(crate) fn take_parked(&mut self, door: Door) -> VecDeque<Candidate> {
+        let parked = std::mem::take(&mut self.origin(door).parked);
+        self.parked -= parked.len();
+        parked
+    }
+
+    /// All URLs that wait.
+    pub(crate) fn take_all_parked(&mut self, into: &mut Vec<Candidate>) {
+        for origin in self.origins.iter_mut().filter(|_| self.parked > 0) {
+            into.extend(origin.parked.drain(..));
+        }
+        self.parked = 0;
+    }
+
+    /// The rules of an origin are known.
+    pub(crate) fn know(&mut self, door: Door, robots: Robots, expires: Timestamp) {
+        if robots.allows_all() {
+            self.free = Some((door, expires));
+        } else if self.free.is_some_and(|(free, _)| free == door) {
+            self.free = None;
+        }
+        self.origin(door).robots = RobotsState::Known { robots, expires };
+    }
+
+    /// Until when everything is allowed behind a door, if that is known without looking at its rules.
+    pub(crate) fn is_free(&self, door: Door, now: Timestamp) -> Option<Timestamp> {
+        let (free, until) = self.free?;
+        (free == door && until > now).then_some(until)
+    }
+
+    /// Reads something of every part.
+    pub(crate) fn read(&self) -> u64 {
+        let free = self.free.map_or(0, |(_, until)| until.as_millis());
+        u64::from(self.clock.active) ^ self.addresses_expire.as_millis() ^ free ^ self.parked as u64
     }
 
     /// Fits the delay to the Crawl-delays that are known. They raise it, they never lower it.

@@ -186,6 +186,11 @@ impl IpTable {
         self.ips.get(&ip)
     }
 
+    /// The slot that is first in the line of an address.
+    pub(crate) fn first_in_line(&self, ip: IpAddr) -> Option<u32> {
+        Some(self.ips.get(&ip)?.line.front()?.0)
+    }
+
     pub(crate) fn get_mut(&mut self, ip: IpAddr) -> Option<&mut Ip> {
         self.ips.get_mut(&ip)
     }

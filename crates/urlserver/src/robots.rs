@@ -118,6 +118,11 @@ impl Robots {
             })
     }
 
+    /// Whether there is no rule at all.
+    pub fn allows_all(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// The rules that concern us, the one that decides first coming first.
     pub fn rules(&self) -> impl Iterator<Item = Rule<'_>> {
         let mut start = 0;

@@ -278,6 +278,15 @@ impl Bench {
         Some((self.slots.get_mut(slot as usize)?, host))
     }
 
+    /// Reads something of every part of a slot and its host, so that it is near when it is needed.
+    pub(crate) fn read(&self, slot: u32) -> Option<u64> {
+        let (slot, host) = (self.get(slot)?, self.host(slot)?);
+        let next = u64::from(slot.next.is_some());
+        let hash = slot.hash.unwrap_or_default();
+        let place = u64::from(slot.first.generation);
+        Some(slot.stamp ^ slot.queue.len() as u64 ^ next ^ hash ^ place ^ host.read())
+    }
+
     /// The host in a slot.
     pub(crate) fn host(&self, slot: u32) -> Option<&Host> {
         self.hosts.get(slot as usize)?.as_ref()

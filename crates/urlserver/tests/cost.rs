@@ -224,7 +224,7 @@ impl Bench {
 fn cost(hosts: usize) -> u128 {
     let mut bench = Bench::new(hosts);
     bench.populate(hosts);
-    bench.run(hosts);
+    bench.run(4 * hosts);
     bench.steps.clear();
     bench.run(ORDERS);
     // The steps in which something else used the processor took longest. They go, and so do as many that

@@ -45,8 +45,11 @@ pub(super) enum Judgement {
 
 /// Asks the origin of a URL what is to be done with it.
 pub(super) fn judge(host: &mut Host, candidate: Candidate, now: Timestamp) -> Judgement {
-    let name = host.name.clone();
-    let origin = host.origin(host::door(&candidate.url));
+    let door = host::door(&candidate.url);
+    if let Some(until) = host.is_free(door, now) {
+        return Judgement::Allowed(candidate, until);
+    }
+    let origin = host.origin(door);
     let attempts = match &origin.robots {
         RobotsState::Known { robots, expires } if *expires > now => {
             let verdict = robots.verdict(candidate.url.target());
@@ -70,18 +73,18 @@ pub(super) fn judge(host: &mut Host, candidate: Candidate, now: Timestamp) -> Ju
             Some(0)
         }
     };
-    let url = candidate.url.robots_txt();
-    origin.parked.push_back(candidate);
-    Judgement::Parked(attempts.map(|attempts| {
+    if attempts.is_some() {
         origin.robots = RobotsState::Asked;
-        RobotsJob {
-            host: name,
-            door: origin.door,
-            url,
-            hops: 0,
-            attempts,
-        }
-    }))
+    }
+    let job = attempts.map(|attempts| RobotsJob {
+        host: host.name.clone(),
+        door,
+        url: candidate.url.robots_txt(),
+        hops: 0,
+        attempts,
+    });
+    host.park(candidate);
+    Judgement::Parked(job)
 }
 
 impl Origin {
@@ -192,7 +195,7 @@ impl Heart {
         });
         let (least, adapt) = (self.least_delay(&job.host), self.adapt);
         self.with_host(&job.host, now, |host| {
-            host.origin(job.door).robots = RobotsState::Known { robots, expires };
+            host.know(job.door, robots, expires);
             host.fit_delay(least, adapt);
         });
         self.unpark(job, now);
@@ -223,8 +226,7 @@ impl Heart {
             return;
         };
         if let Some((found, host)) = self.bench.pair(slot) {
-            let parked = std::mem::take(&mut host.origin(job.door).parked);
-            for candidate in parked.into_iter().rev() {
+            for candidate in host.take_parked(job.door).into_iter().rev() {
                 found.queue.push_front(candidate);
             }
         }
@@ -271,9 +273,9 @@ impl Heart {
         let (least, adapt) = (self.least_delay(url.host()), self.adapt);
         let expires = record.expires.min(now.after(MAX_LIFE));
         self.with_host(url.host(), now, |host| {
-            let origin = host.origin(host::door(url));
-            if matches!(origin.robots, RobotsState::Unknown) {
-                origin.robots = RobotsState::Known { robots, expires };
+            let door = host::door(url);
+            if matches!(host.origin(door).robots, RobotsState::Unknown) {
+                host.know(door, robots, expires);
                 host.fit_delay(least, adapt);
             }
         });

@@ -94,13 +94,13 @@ pub(crate) fn is_private(url: u32) -> bool {
 /// The addresses of a host at a time: one or two, and for some hosts others every six hours.
 pub(crate) fn addresses(host: u32, ips: u32, now: u64) -> Vec<IpAddr> {
     let kind = mix(u64::from(host) ^ 0xadd);
-    let epoch = if kind % 10 == 0 {
+    let epoch = if kind.is_multiple_of(10) {
         now / (6 * 3600 * 1_000_000)
     } else {
         0
     };
     let at = |n: u64| ip((mix(u64::from(host) << 8 | n | epoch << 40) % u64::from(ips)) as u32);
-    if kind % 7 == 0 {
+    if kind.is_multiple_of(7) {
         vec![at(0), at(1)]
     } else {
         vec![at(0)]
@@ -108,7 +108,7 @@ pub(crate) fn addresses(host: u32, ips: u32, now: u64) -> Vec<IpAddr> {
 }
 
 fn ip(number: u32) -> IpAddr {
-    if number % 5 == 0 {
+    if number.is_multiple_of(5) {
         Ipv6Addr::from((0x2001_0db8_u128 << 96) | u128::from(number)).into()
     } else {
         Ipv4Addr::from(0x0b00_0000 + number).into()
@@ -149,7 +149,7 @@ pub(crate) fn candidate(host: u32, url: u32) -> Candidate {
         },
         doc_id: url + 1,
         url: CrawlUrl::from_canonical(&format!("http://h{host}/{path}/{url}")).unwrap(),
-        kind: if url % 97 == 0 {
+        kind: if url.is_multiple_of(97) {
             LinkKind::Redirect
         } else {
             LinkKind::A
