@@ -116,6 +116,12 @@ layer! {
         /// URLs held in RAM for one host.
         #[serde(alias = "Queue_Len")]
         queue_len: usize,
+        /// URLs of one batch on one IP address beyond which its hosts are passed over in the next batch.
+        ip_batch_max: usize,
+        /// The gap of a host is at least this many times its response time; 0 means that this does not count.
+        slow_factor: f64,
+        /// The longest gap in seconds that slowness and failures of a host make.
+        slow_max_s: f64,
     }
 }
 
@@ -234,6 +240,32 @@ mod tests {
             (Some(5.0), Some(3))
         );
         assert_eq!(both.contact.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn the_names_of_the_design_are_understood_and_so_are_ours() {
+        let by_design: Config = toml::from_str(
+            "[politeness]\nQueue_Count = 3\nQueue_Len = 4\nReq_Host_Concurrent = 2\nReq_Host_Per_Sec = 0.5",
+        )
+        .unwrap();
+        let in_small_letters: Config = toml::from_str(
+            "[politeness]\nqueue_count = 3\nqueue_len = 4\nreq_host_concurrent = 2\nreq_host_per_sec = 0.5",
+        )
+        .unwrap();
+        let ours: Config = toml::from_str(
+            "[politeness]\nqueue_count = 3\nqueue_len = 4\nper_host = 2\nrate = 0.5",
+        )
+        .unwrap();
+        assert_eq!(by_design, ours);
+        assert_eq!(in_small_letters, ours);
+        assert_eq!(
+            (ours.politeness.queue_count, ours.politeness.queue_len),
+            (Some(3), Some(4))
+        );
+        assert_eq!(
+            (ours.politeness.per_host, ours.politeness.rate),
+            (Some(2), Some(0.5))
+        );
     }
 
     #[test]

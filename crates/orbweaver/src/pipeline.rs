@@ -447,6 +447,10 @@ fn urlserver_options(settings: &Settings, resumed: bool) -> UrlServerOptions {
     UrlServerOptions {
         queue_count: settings.queue_count,
         queue_len: settings.queue_len,
+        ip_batch_max: settings.ip_batch_max,
+        leftover_bytes: usize::try_from(settings.memory / 16).unwrap_or(usize::MAX),
+        slow_factor: settings.slow_factor,
+        slow_max: settings.slow_max,
         host_concurrent: settings.per_host,
         host_per_sec: settings.host_rate,
         ip_concurrent: settings.per_ip,

@@ -41,6 +41,9 @@ pub(crate) struct Settings {
     pub(crate) per_ip: u16,
     pub(crate) queue_count: usize,
     pub(crate) queue_len: usize,
+    pub(crate) ip_batch_max: usize,
+    pub(crate) slow_factor: f64,
+    pub(crate) slow_max: Duration,
     pub(crate) concurrency: usize,
     pub(crate) workers: usize,
     pub(crate) allow_net: Vec<IpNet>,
@@ -90,6 +93,7 @@ impl Settings {
         let politeness = &config.politeness;
         let host_rate = rate(politeness.rate, 1.0, "rate", &mut wrong);
         let per_host = politeness.per_host.unwrap_or(1);
+        let queue_len = politeness.queue_len.unwrap_or(64);
         let fetch = &config.fetch;
         let concurrency = fetch.concurrency.unwrap_or(512);
         let memory = config
@@ -126,7 +130,18 @@ impl Settings {
             // A host is never allowed more than its address, so a raised host limit carries the other along.
             per_ip: politeness.per_ip.unwrap_or(per_host),
             queue_count: politeness.queue_count.unwrap_or(2048),
-            queue_len: politeness.queue_len.unwrap_or(64),
+            queue_len,
+            // Four full queues: more of one machine would only wait for one another.
+            ip_batch_max: politeness
+                .ip_batch_max
+                .unwrap_or(queue_len.saturating_mul(4)),
+            slow_factor: politeness.slow_factor.unwrap_or(1.0),
+            slow_max: span(
+                politeness.slow_max_s,
+                Duration::from_secs(60),
+                "politeness.slow_max_s",
+                &mut wrong,
+            ),
             concurrency,
             workers: fetch.workers.unwrap_or_else(half_the_cores),
             allow_net: networks(fetch.allow_net.as_deref().unwrap_or_default(), &mut wrong),
@@ -165,6 +180,8 @@ impl Settings {
         wrong.demand(self.workers > 0, "workers must be at least 1");
         wrong.demand(self.queue_count > 0, "queue_count must be at least 1");
         wrong.demand(self.queue_len > 0, "queue_len must be at least 1");
+        let factor = self.slow_factor.is_finite() && self.slow_factor >= 0.0;
+        wrong.demand(factor, "slow_factor must be a number, 0 or more");
         wrong.demand(self.memory >= 64 << 20, "memory must be at least 64M");
         wrong.demand(self.rotate >= 1 << 20, "rotate must be at least 1M");
     }
