@@ -117,6 +117,13 @@ impl Hosts {
         waits.filter(|end| *end > now).min()
     }
 
+    /// True when URLs wait, and all of them for hosts that an operator has blocked.
+    pub(crate) fn only_blocked(&self) -> bool {
+        let hosts = self.turns.iter().filter_map(|hash| self.by_hash.get(hash));
+        let mut waiting = hosts.filter(|host| host.waiting > 0).peekable();
+        waiting.peek().is_some() && waiting.all(|host| host.record.blocked.is_some())
+    }
+
     /// Hosts with URLs that could be claimed.
     pub(crate) fn in_turn(&self) -> usize {
         self.turns.len()

@@ -177,6 +177,16 @@ impl<L: PartitionLog> DocIndex<L> {
         self.fold.next_due
     }
 
+    /// True when all that is left belongs to hosts that an operator has blocked.
+    pub fn only_blocked(&self) -> bool {
+        self.next_due().is_none() && self.claimed() == 0 && self.fold.hosts.only_blocked()
+    }
+
+    /// Another budget for every host from now on. What was refused for the old one stays refused.
+    pub fn set_host_pages(&mut self, pages: u32) {
+        self.options.host_pages = pages;
+    }
+
     /// True when the URL is finished.
     pub fn is_finished(&self, key: UrlKey) -> Result<bool> {
         Ok(self.store.fate(key)?.is_some_and(|fate| fate.due.is_none()))
