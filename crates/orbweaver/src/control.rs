@@ -1,50 +1,90 @@
-//! Asking a running crawl: a socket in its directory that answers one question a connection.
+//! The line to a running crawl: a socket in its directory that takes one question a connection.
 //!
-//! The doc index has one owner, so a second process cannot read it while the crawl runs; it asks here
-//! instead. Question: one line with a word. Answer: lines, then the end of the connection.
+//! The doc index has one owner, so a second process cannot read it while the crawl runs, and changes must
+//! go through the ring; both ask here instead. Question: one line with a JSON object. Answer: JSON lines,
+//! then the end of the connection. What is answered is decided in `helm.rs`.
 
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-
-use orbweaver_docindex::Reader;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::crawl_dir::CrawlDir;
+use crate::exit::{Ending, Fatal, ending_of};
 
 const NAME: &str = "control.sock";
 /// A question that does not come, or an answer that nobody reads, ends the connection.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// No question is longer: a thousand URLs of ordinary length fit in.
+const MAX_QUESTION: u64 = 1 << 20;
 
-/// What can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What can be asked. `docs/formats/crawl-directory.md` lists the answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Question {
-    /// The ledger.
+    /// Counts, and the hosts that stand out.
     Status,
     /// Every URL.
     Outcomes,
     /// What is wrong with the doc index.
     Check,
+    /// Everything that decides about one URL.
+    Why {
+        /// The URL, as the user wrote it.
+        url: String,
+    },
+    /// What limits the speed.
+    Slow,
+    /// No more orders.
+    Pause,
+    /// Orders again.
+    Resume,
+    /// The crawl ends as after SIGTERM.
+    Stop,
+    /// Nothing more is asked of a host.
+    Block {
+        /// The host, as the user wrote it.
+        host: String,
+    },
+    /// A host is asked again.
+    Unblock {
+        /// The host.
+        host: String,
+    },
+    /// A host gets a rate of its own.
+    Rate {
+        /// The host.
+        host: String,
+        /// Requests per second, 0 for no limit; none for the crawl's own rate.
+        rate: Option<f64>,
+    },
+    /// More seeds.
+    Add {
+        /// The URLs, as the user wrote them.
+        urls: Vec<String>,
+    },
+    /// The settings are read again.
+    Reload,
+    /// A change is taken back.
+    Undo {
+        /// Its number in the log of changes.
+        n: u64,
+    },
 }
 
-impl Question {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-            Self::Outcomes => "outcomes",
-            Self::Check => "check",
-        }
-    }
-
-    fn of(word: &str) -> Option<Self> {
-        [Self::Status, Self::Outcomes, Self::Check]
-            .into_iter()
-            .find(|question| question.word() == word)
-    }
+/// What is answered when there is no other answer.
+#[derive(Debug, Serialize, Deserialize)]
+struct Refusal {
+    error: String,
+    /// The exit code that belongs to it.
+    code: u8,
 }
 
 /// The socket of a running crawl; gone when dropped.
@@ -56,8 +96,7 @@ impl Control {
     /// Listens in the crawl's directory. `answer` writes the lines.
     pub(crate) fn listen(
         dir: &CrawlDir,
-        reader: Reader,
-        answer: impl Fn(Question, &Reader, &mut dyn Write) -> Result<()> + Send + Sync + 'static,
+        answer: impl Fn(Question, &mut dyn Write) -> Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
         let path = dir.path().join(NAME);
         // Left over from a process that was killed: the lock on the doc index says that it is gone.
@@ -65,15 +104,16 @@ impl Control {
         let listener = UnixListener::bind(short(&path)?.as_path())
             .with_context(|| format!("cannot listen on {}", path.display()))?;
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
-        let answer = std::sync::Arc::new(answer);
+        let answer = Arc::new(answer);
         thread::Builder::new()
             .name("control".into())
             .spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    let (reader, answer) = (reader.clone(), std::sync::Arc::clone(&answer));
+                    let answer = Arc::clone(&answer);
                     // A listing can take minutes; the next question must not wait for it.
                     let _ = thread::Builder::new().name("answer".into()).spawn(move || {
-                        let _ = serve(&stream, &|question, out| answer(question, &reader, out));
+                        // Whoever does not listen to the end needs no answer.
+                        let _ = serve(&stream, &*answer);
                     });
                 }
             })?;
@@ -94,22 +134,48 @@ fn serve(
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new(std::io::Read::take(stream, 64)).read_line(&mut line)?;
+    BufReader::new(stream.take(MAX_QUESTION)).read_line(&mut line)?;
     let mut out = BufWriter::new(stream);
-    if let Some(question) = Question::of(line.trim()) {
-        answer(question, &mut out)?;
+    let answered = serde_json::from_str(&line)
+        .map_err(|error| Fatal::input(format!("the crawl does not understand this: {error}")))
+        .and_then(|question| answer(question, &mut out));
+    if let Err(error) = answered {
+        let refusal = Refusal {
+            error: format!("{error:#}"),
+            code: ending_of(&error) as u8,
+        };
+        writeln!(out, "{}", serde_json::to_string(&refusal)?)?;
     }
     Ok(out.flush()?)
 }
 
-/// Asks a running crawl; none when there is none.
-pub(crate) fn ask(dir: &CrawlDir, question: Question) -> Result<Option<impl BufRead + use<>>> {
+/// Asks a running crawl for lines; none when there is none.
+pub(crate) fn ask(dir: &CrawlDir, question: &Question) -> Result<Option<impl BufRead + use<>>> {
     let path = dir.path().join(NAME);
     let Ok(stream) = UnixStream::connect(short(&path)?.as_path()) else {
         return Ok(None);
     };
-    writeln!(&stream, "{}", question.word())?;
+    let line = serde_json::to_string(question)?;
+    writeln!(&stream, "{line}").context("the crawl is just ending; try again")?;
     Ok(Some(BufReader::new(stream)))
+}
+
+/// Asks a running crawl for one object; none when there is none. A refusal is an error.
+pub(crate) fn ask_one<T: DeserializeOwned>(
+    dir: &CrawlDir,
+    question: &Question,
+) -> Result<Option<T>> {
+    let Some(mut answer) = ask(dir, question)? else {
+        return Ok(None);
+    };
+    let mut line = String::new();
+    answer.read_line(&mut line)?;
+    if let Ok(refusal) = serde_json::from_str::<Refusal>(&line) {
+        return Err(Fatal::with(Ending::of(refusal.code), refusal.error));
+    }
+    let read = serde_json::from_str(&line);
+    read.map(Some)
+        .context("the crawl is just ending and gave no answer; try again")
 }
 
 /// A path to a socket must fit in 107 bytes. Through a handle of its directory every path is short.
@@ -133,5 +199,53 @@ struct ShortPath {
 impl ShortPath {
     fn as_path(&self) -> &Path {
         &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dir() -> (tempfile::TempDir, CrawlDir) {
+        let place = tempfile::tempdir().unwrap();
+        let dir = CrawlDir::create(&place.path().join("crawl")).unwrap();
+        (place, dir)
+    }
+
+    #[test]
+    fn questions_are_answered_and_refusals_keep_their_code() {
+        let (_place, dir) = dir();
+        assert!(ask_one::<u8>(&dir, &Question::Slow).unwrap().is_none());
+        let control = Control::listen(&dir, |question, out| match question {
+            Question::Undo { n } => Ok(writeln!(out, "{n}")?),
+            _ => Err(Fatal::with(Ending::NotFound, "nothing here")),
+        })
+        .unwrap();
+        let n: Option<u64> = ask_one(&dir, &Question::Undo { n: 7 }).unwrap();
+        assert_eq!(n, Some(7));
+        let refused = ask_one::<u64>(&dir, &Question::Slow).unwrap_err();
+        assert_eq!(ending_of(&refused), Ending::NotFound);
+        assert_eq!(refused.to_string(), "nothing here");
+        let mode = std::fs::metadata(dir.path().join(NAME))
+            .unwrap()
+            .permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+        drop(control);
+        assert!(!dir.path().join(NAME).exists());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let (_place, dir) = dir();
+        let _control = Control::listen(&dir, |_, _| Ok(())).unwrap();
+        for nonsense in ["status", "{\"ask\":\"sing\"}", "{\"ask\":\"block\"}", ""] {
+            let path = dir.path().join(NAME);
+            let stream = UnixStream::connect(short(&path).unwrap().as_path()).unwrap();
+            writeln!(&stream, "{nonsense}").unwrap();
+            let mut answer = String::new();
+            (&stream).read_to_string(&mut answer).unwrap();
+            let refusal: Refusal = serde_json::from_str(&answer).unwrap();
+            assert_eq!(refusal.code, 2, "{nonsense}: {}", refusal.error);
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! | `crawl.toml` | the settings of the crawl, as given; a resumed crawl starts from them |
 //! | `index/` | the doc index |
 //! | `warc/`, `cdxj/` | what was fetched |
+//! | `changes.jsonl` | what operators changed, and when |
 //! | `control.sock` | while a crawl runs: where it answers questions |
 
 use std::fs;

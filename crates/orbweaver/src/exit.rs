@@ -25,6 +25,23 @@ pub(crate) enum Ending {
     NotFound = 7,
 }
 
+impl Ending {
+    /// The ending with this number, as another process of ours has said it.
+    pub(crate) fn of(code: u8) -> Self {
+        let all = [
+            Self::Done,
+            Self::BadInput,
+            Self::Interrupted,
+            Self::Directory,
+            Self::Disk,
+            Self::Damaged,
+            Self::NotFound,
+        ];
+        let named = all.into_iter().find(|ending| *ending as u8 == code);
+        named.unwrap_or(Self::Failed)
+    }
+}
+
 impl From<Ending> for ExitCode {
     fn from(ending: Ending) -> Self {
         Self::from(ending as u8)

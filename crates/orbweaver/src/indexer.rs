@@ -27,7 +27,16 @@ const TICK: Duration = Duration::from_millis(100);
 /// What arrives at the thread.
 enum Message {
     Event(Box<Event>, Option<OwnedSemaphorePermit>),
-    Wanted { want: usize, reject: Vec<u64> },
+    Wanted {
+        want: usize,
+        reject: Vec<u64>,
+    },
+    /// An operator's change, and whom to tell that it is on the disk.
+    Change(Box<Event>, Sender<()>),
+    Budgets {
+        pages: u64,
+        host_pages: u32,
+    },
     Stop,
 }
 
@@ -49,6 +58,20 @@ impl Indexer {
         let _ = self.inbox.send(Message::Wanted { want, reject });
     }
 
+    /// Folds an operator's change and waits until it is on the disk itself.
+    pub(crate) fn change(&self, event: Event) -> Result<()> {
+        let (done, wait) = channel();
+        let sent = self.inbox.send(Message::Change(Box::new(event), done));
+        let ended = "the crawl is ending and takes no more changes";
+        sent.map_err(|_| anyhow::anyhow!(ended))?;
+        wait.recv().map_err(|_| anyhow::anyhow!(ended))
+    }
+
+    /// Other budgets from now on; 0 means no limit.
+    pub(crate) fn budgets(&self, pages: u64, host_pages: u32) {
+        let _ = self.inbox.send(Message::Budgets { pages, host_pages });
+    }
+
     /// Folds what has arrived, then ends the thread.
     pub(crate) fn stop(&self) {
         let _ = self.inbox.send(Message::Stop);
@@ -61,6 +84,8 @@ pub(crate) struct Standing {
     pub(crate) ledger: Ledger,
     /// When the next retry or the next waiting host comes round; only set while nothing else is left.
     pub(crate) waits_until: Option<Timestamp>,
+    /// All that is left belongs to blocked hosts.
+    pub(crate) only_blocked: bool,
 }
 
 /// Why there is nothing more to do.
@@ -132,6 +157,7 @@ impl Running {
             origins: HashSet::new(),
             synced: Instant::now(),
             dirty: false,
+            blocked_since: None,
         };
         thread::Builder::new()
             .name("index".into())
@@ -169,6 +195,8 @@ struct Work {
     origins: HashSet<u64>,
     synced: Instant,
     dirty: bool,
+    /// Since when nothing is left but URLs of blocked hosts.
+    blocked_since: Option<Timestamp>,
 }
 
 impl Work {
@@ -181,7 +209,7 @@ impl Work {
             };
             if stop {
                 self.index.sync()?;
-                self.publish(None);
+                self.publish(None, false);
                 return Ok(());
             }
             self.serve()?;
@@ -197,6 +225,7 @@ impl Work {
     fn group(&mut self, first: Message, inbox: &Receiver<Message>) -> Result<bool> {
         let mut events = Vec::new();
         let mut permits = Vec::new();
+        let mut changes = Vec::new();
         let mut stop = false;
         for message in std::iter::once(first).chain(inbox.try_iter()) {
             match message {
@@ -212,6 +241,14 @@ impl Work {
                         told: false,
                     });
                 }
+                Message::Change(event, done) => {
+                    events.push(*event);
+                    changes.push(done);
+                }
+                Message::Budgets { pages, host_pages } => {
+                    self.options.pages = pages;
+                    self.index.set_host_pages(host_pages);
+                }
                 Message::Stop => stop = true,
             }
             if events.len() >= GROUP {
@@ -223,6 +260,13 @@ impl Work {
             self.dirty = true;
         }
         drop(permits);
+        if !changes.is_empty() {
+            self.index.sync()?;
+            for done in changes {
+                // Whoever has stopped waiting needs no word.
+                let _ = done.send(());
+            }
+        }
         Ok(stop)
     }
 
@@ -231,6 +275,7 @@ impl Work {
         let now = (self.clock)();
         let left = self.budget_left();
         let mut waits_until = None;
+        let mut only_blocked = false;
         let mut idle = Idle::No;
         if let Some(mut wish) = self.open_wish.take() {
             let wanted = Wanted {
@@ -259,9 +304,12 @@ impl Work {
         }
         if self.index.claimed() == 0 && self.open_wish.is_some() {
             waits_until = self.index.next_chance(now);
+            only_blocked = self.index.only_blocked();
             idle = self.idleness(left, waits_until, now);
         }
-        self.publish(waits_until);
+        let since = self.blocked_since.take().unwrap_or(now);
+        self.blocked_since = only_blocked.then_some(since);
+        self.publish(waits_until, only_blocked);
         self.say_idle
             .send_if_modified(|said| std::mem::replace(said, idle) != idle);
         Ok(())
@@ -286,9 +334,16 @@ impl Work {
             _ if self.index.ledger().queued == 0 => Idle::Empty,
             _ if left == 0 => Idle::Budget,
             Some(at) if at > now.after(self.options.patience) => Idle::Later,
+            None if self.is_tired_of_blocks(now) => Idle::Later,
             // Either a wait that is worth it, or a host whose turn the next round brings.
             _ => Idle::No,
         }
+    }
+
+    /// An operator who blocks the last hosts for a moment does not end the crawl by that.
+    fn is_tired_of_blocks(&self, now: Timestamp) -> bool {
+        let since = self.blocked_since;
+        since.is_some_and(|since| since.after(self.options.patience) < now)
     }
 
     fn budget_left(&self) -> usize {
@@ -299,10 +354,11 @@ impl Work {
         usize::try_from(self.options.pages.saturating_sub(spent)).unwrap_or(usize::MAX)
     }
 
-    fn publish(&self, waits_until: Option<Timestamp>) {
+    fn publish(&self, waits_until: Option<Timestamp>, only_blocked: bool) {
         let standing = Standing {
             ledger: self.index.ledger().clone(),
             waits_until,
+            only_blocked,
         };
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
     }

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod adopt;
+mod changes;
 mod cli;
 mod clock;
 mod config;
@@ -10,6 +11,8 @@ mod crawl_dir;
 mod desk;
 mod exit;
 mod harvest;
+mod helm;
+mod hosts;
 mod indexer;
 mod machine;
 mod pipeline;
@@ -17,8 +20,12 @@ mod progress;
 mod redirect;
 mod retry;
 mod settings;
+mod slow;
+mod sources;
+mod steer;
 mod summary;
 mod units;
+mod why;
 
 use std::io::Write;
 use std::process::ExitCode;

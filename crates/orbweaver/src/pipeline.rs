@@ -15,37 +15,38 @@
 //! is not out, the spider finishes what is, the store writes what it has, the doc index folds what remains.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use tokio::sync::{Semaphore, mpsc};
 
-use orbweaver_docindex::{DocIndex, IndexOptions};
+use orbweaver_docindex::{DocIndex, IndexOptions, Reader};
 use orbweaver_intake::{Canonicalizer, Outlinks, Scope, Traps};
-use orbweaver_model::{CrawlUrl, Event, KeySeed, Link, LinkKind};
+use orbweaver_model::{Clock, Event, HostSetting, KeySeed};
 use orbweaver_spider::{
     AddressPolicy, ByteBudget, Resolver, ResolverOptions, Spider, SpiderOptions, TlsOptions,
 };
 use orbweaver_store::{Archive, StoreOptions, Writer};
-use orbweaver_urlserver::{Bottleneck, Census, Handle, Links, UrlServer, UrlServerOptions};
+use orbweaver_urlserver::{Links, UrlServer, UrlServerOptions};
 
 use crate::addresses::Addresses;
 use crate::adopt;
-use crate::cli::{check, outcomes, status::Status};
-use orbweaver_model::Clock;
-
+use crate::changes::Changes;
+use crate::cli::status::Status;
 use crate::clock;
-use crate::control::{Control, Question};
+use crate::control::Control;
 use crate::crawl_dir::CrawlDir;
 use crate::desk::{Desk, announce_to, dispatch, hear};
 use crate::exit::{Ending, Fatal};
 use crate::harvest::Harvest;
+use crate::helm::{Helm, Wishes, lock, seeds};
 use crate::indexer::{self, Idle, IndexerOptions};
 use crate::machine::{Signals, allow_many_files, random};
 use crate::progress::{self, Form, Progress};
 use crate::settings::Settings;
+use crate::sources::Sources;
 use crate::summary::{self, Outline};
 
 /// Why the ring stops turning.
@@ -59,16 +60,20 @@ enum Reason {
 }
 
 /// Runs a crawl to its end and says how it went.
-pub(crate) fn run(dir: &CrawlDir, settings: Settings, form: Form) -> Result<Ending> {
-    let outline = crawl(dir, settings, form)?;
+pub(crate) fn run(
+    dir: &CrawlDir,
+    settings: Settings,
+    sources: Sources,
+    form: Form,
+) -> Result<Ending> {
+    let outline = crawl(dir, settings, sources, form)?;
     if matches!(form, Form::Live | Form::Plain) {
         summary::print(dir, &outline)?;
     }
     Ok(outline.ending)
 }
 
-/// Runs a crawl to its end.
-pub(crate) fn crawl(dir: &CrawlDir, settings: Settings, form: Form) -> Result<Outline> {
+fn crawl(dir: &CrawlDir, settings: Settings, sources: Sources, form: Form) -> Result<Outline> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(settings.workers)
         .thread_name("worker")
@@ -77,47 +82,46 @@ pub(crate) fn crawl(dir: &CrawlDir, settings: Settings, form: Form) -> Result<Ou
         .context("cannot start the worker threads")?;
     allow_many_files();
     let progress = Progress::new(form);
-    let outline = runtime.block_on(turn(dir, settings, progress));
+    let outline = runtime.block_on(turn(dir, settings, sources, progress));
     // Lookups that never end must not keep the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
     outline
 }
 
-async fn turn(dir: &CrawlDir, settings: Settings, progress: Progress) -> Result<Outline> {
+async fn turn(
+    dir: &CrawlDir,
+    settings: Settings,
+    sources: Sources,
+    progress: Progress,
+) -> Result<Outline> {
     if !settings.has_contact {
         progress.say(
             "orbweaver: no contact is set; give --contact URL so that site owners can reach you",
         );
     }
     let mut signals = Signals::new()?;
-    let ring = Ring::build(dir, &settings)?;
-    let (reason, progress) = ring.watch(&settings, progress, &mut signals).await;
+    let ring = Ring::build(dir, &settings, sources)?;
+    let (reason, progress) = ring.watch(progress, &mut signals).await;
     ring.stop(reason, progress, &mut signals).await
 }
 
 /// The ring while it turns.
 struct Ring {
-    clock: Clock,
     began: Instant,
-    urlserver: Handle,
-    harvest: Arc<Harvest>,
-    archive: Arc<Archive>,
+    /// What this process and others can ask and change.
+    helm: Arc<Helm>,
     index: indexer::Running,
     index_thread: JoinHandle<Result<()>>,
     dispatcher: tokio::task::JoinHandle<()>,
     /// Dropped or told, the dispatcher lets no more orders out and waits for those that are.
     last_orders: tokio::sync::watch::Sender<bool>,
-    /// What the store complains of, while it does.
-    trouble: Arc<Mutex<Option<String>>>,
-    workers: usize,
     /// Says true when the URL server has ended, which it does by itself only when it fails.
     urlserver_ended: tokio::sync::watch::Receiver<bool>,
-    reader: orbweaver_docindex::Reader,
     _control: Control,
 }
 
 impl Ring {
-    fn build(dir: &CrawlDir, settings: &Settings) -> Result<Self> {
+    fn build(dir: &CrawlDir, settings: &Settings, sources: Sources) -> Result<Self> {
         let clock = clock::steady();
         let index_options = IndexOptions {
             memory: settings.memory / 4,
@@ -129,8 +133,7 @@ impl Ring {
         let trouble: Arc<Mutex<Option<String>>> = Arc::default();
         let complaints = Arc::clone(&trouble);
         let archive = Arc::new(Archive::start(writer, move |failure| {
-            *complaints.lock().unwrap_or_else(PoisonError::into_inner) =
-                failure.map(ToString::to_string);
+            *lock(&complaints) = failure.map(ToString::to_string);
         })?);
         let mut index = indexer::Running::new();
         let policy = AddressPolicy::new(settings.allow_net.clone());
@@ -160,8 +163,6 @@ impl Ring {
         }
         docs.apply([seeds(&settings.seeds, &harvest, clock())])?;
         let reader = docs.reader();
-        let control = Control::listen(dir, reader.clone(), answer)?;
-
         let (orders, order_queue) = mpsc::channel(settings.concurrency);
         let (notices, notice_queue) = mpsc::channel(1024);
         let resolver_options = ResolverOptions {
@@ -179,11 +180,12 @@ impl Ring {
             clock: Clock::clone(&clock),
         };
         let (urlserver, urlserver_task) =
-            UrlServer::spawn(urlserver_options(settings, resumed), links)?;
+            UrlServer::spawn(urlserver_options(settings, resumed, &reader)?, links)?;
         let spider = Spider::new(spider_options(settings, policy)?, Clock::clone(&clock))?;
 
         let give_to = urlserver.clone();
         let runtime = tokio::runtime::Handle::current();
+        let give_on = runtime.clone();
         let index_options = IndexerOptions {
             pages: settings.pages,
             per_host: settings.queue_len,
@@ -194,7 +196,7 @@ impl Ring {
             index_options,
             Clock::clone(&clock),
             move |robots, candidates| {
-                runtime.block_on(async {
+                give_on.block_on(async {
                     // The URL server ends only when the crawl does; what it does not take stays claimed.
                     for (origin, record) in robots {
                         let _ = give_to.known_robots(origin, record).await;
@@ -219,118 +221,95 @@ impl Ring {
         });
         let permits = Arc::new(Semaphore::new(settings.concurrency * 2 + 256));
         let dispatcher = tokio::spawn(dispatch(order_queue, desk, permits, stop));
-        Ok(Self {
+        let (wishes, _) = tokio::sync::watch::channel(Wishes {
+            time: settings.time,
+            ..Wishes::default()
+        });
+        let helm = Arc::new(Helm {
+            dir: dir.clone(),
             clock,
-            began: Instant::now(),
+            runtime,
             urlserver,
             harvest,
             archive,
+            indexer: index.indexer.clone(),
+            standing: Arc::clone(&index.standing),
+            reader,
+            gauge: Mutex::default(),
+            trouble,
+            wishes,
+            settings: Mutex::new(settings.clone()),
+            sources,
+            changes: Mutex::new(Changes::of(dir)),
+        });
+        let answers = Arc::clone(&helm);
+        let control = Control::listen(dir, move |question, out| answers.answer(question, out))?;
+        Ok(Self {
+            began: Instant::now(),
+            helm,
             index,
             index_thread,
             dispatcher,
             last_orders,
-            trouble,
-            workers: settings.workers,
             urlserver_ended: ending_of(urlserver_task),
-            reader,
             _control: control,
         })
     }
 
     /// Shows progress until there is a reason to stop.
-    async fn watch(
-        &self,
-        settings: &Settings,
-        mut progress: Progress,
-        signals: &mut Signals,
-    ) -> (Reason, Progress) {
+    async fn watch(&self, mut progress: Progress, signals: &mut Signals) -> (Reason, Progress) {
         let mut idle = self.index.idle.clone();
+        let mut wishes = self.helm.wishes.subscribe();
         let mut ticks = tokio::time::interval(Progress::EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut cpu = (Instant::now(), progress::cpu_time(), 0.0);
+        let mut cpu = (Instant::now(), progress::cpu_time());
         let mut said = None;
-        let end = async {
-            match settings.time {
-                Some(time) => tokio::time::sleep(time).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::pin!(end);
         let mut ended = self.urlserver_ended.clone();
         let reason = loop {
+            let now = *wishes.borrow_and_update();
+            if now.stop {
+                break Reason::Signal;
+            }
             tokio::select! {
-                Ok(idle) = idle.wait_for(|idle| *idle != Idle::No) => break Reason::Idle(*idle),
-                () = &mut end => break Reason::Time,
+                Ok(idle) = idle.wait_for(|idle| ends(*idle, now)) => break Reason::Idle(*idle),
+                () = end_of(self.began, now.time) => break Reason::Time,
+                Ok(()) = wishes.changed() => {}
                 () = signals.next() => break Reason::Signal,
                 Ok(_) = ended.wait_for(|ended| *ended) => break Reason::Broken,
                 _ = ticks.tick() => {
                     if cpu.0.elapsed() >= Duration::from_secs(1) {
                         let used = progress::cpu_time();
                         let busy = used.saturating_sub(cpu.1).as_secs_f64() / cpu.0.elapsed().as_secs_f64();
-                        cpu = (Instant::now(), used, busy);
+                        lock(&self.helm.gauge).busy = busy;
+                        cpu = (Instant::now(), used);
                     }
-                    let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    let trouble = lock(&self.helm.trouble).clone();
                     if trouble != said {
                         progress.say(&format!("orbweaver: {}", trouble.as_deref().unwrap_or("the store writes again")));
                         said = trouble;
                     }
-                    progress.show(self.standing(cpu.2).await);
+                    let rate = progress.show(self.standing().await);
+                    lock(&self.helm.gauge).rate = rate;
                 }
             }
         };
         (reason, progress)
     }
 
-    async fn standing(&self, busy: f64) -> progress::Standing {
-        let census = self.urlserver.census().await.unwrap_or_default();
-        let index = self
-            .index
-            .standing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let counters = &self.harvest.counters;
+    async fn standing(&self) -> progress::Standing {
+        let census = self.helm.urlserver.census().await.unwrap_or_default();
+        let queued = lock(&self.index.standing).ledger.queued;
+        let counters = &self.helm.harvest.counters;
         progress::Standing {
             seconds: self.began.elapsed().as_secs_f64(),
             pages: counters.documents.load(Ordering::Relaxed),
             rate: 0.0,
             bytes: counters.bytes.load(Ordering::Relaxed),
-            queued: index.ledger.queued,
+            queued,
             hosts_active: census.hosts,
             in_flight: census.orders,
             errors: counters.errors.load(Ordering::Relaxed),
-            limited_by: self.limit(&census, &index, busy),
-        }
-    }
-
-    /// What more of would make the crawl faster.
-    fn limit(&self, census: &Census, index: &indexer::Standing, busy: f64) -> String {
-        if self
-            .trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some()
-        {
-            return "store (the disk fails)".into();
-        }
-        // The workers and, at full load, the threads of index and store beside them.
-        if busy > 0.85 * self.workers as f64 {
-            return "CPU".into();
-        }
-        if self.archive.backlog() > 4 << 20 {
-            return "store".into();
-        }
-        let wait = index
-            .waits_until
-            .map(|until| until.since((self.clock)()).as_secs());
-        match (census.bottleneck, wait) {
-            (_, Some(seconds)) if census.orders == 0 => {
-                format!("politeness (next try in {seconds} s)")
-            }
-            (Bottleneck::Politeness, _) => "politeness".into(),
-            (Bottleneck::Sockets, _) => "sockets".into(),
-            (Bottleneck::Resolver, _) => "DNS".into(),
-            (Bottleneck::Candidates, _) => "nothing left to ask".into(),
+            limited_by: self.helm.slow(&census).limit,
         }
     }
 
@@ -348,19 +327,19 @@ impl Ring {
         }
         let began = self.began;
         let finish = async {
-            if let Ok(unasked) = self.urlserver.drain().await {
+            if let Ok(unasked) = self.helm.urlserver.drain().await {
                 let keys = unasked.iter().map(|candidate| candidate.key).collect();
                 self.index.indexer.event(Event::Return { keys }, None);
             }
             self.last_orders.send_replace(true);
-            let standing = self.standing(0.0).await;
+            let standing = self.standing().await;
             let _ = self.dispatcher.await;
-            let archive = Arc::clone(&self.archive);
+            let archive = Arc::clone(&self.helm.archive);
             let stored = tokio::task::spawn_blocking(move || archive.close()).await;
             self.index.indexer.stop();
             let thread = self.index_thread;
             let indexed = tokio::task::spawn_blocking(move || thread.join()).await;
-            let pages = self.harvest.counters.documents.load(Ordering::Relaxed);
+            let pages = self.helm.harvest.counters.documents.load(Ordering::Relaxed);
             progress.finish(progress::Standing {
                 pages,
                 limited_by: "the end".into(),
@@ -370,8 +349,9 @@ impl Ring {
                 .context("the index thread")?
                 .map_err(|_| anyhow::anyhow!("the index thread failed"))??;
             stored.context("the store thread")??;
-            let status = Status::read(&self.reader, false)?;
-            let why_nothing = summary::why_nothing(&self.reader, &status)?;
+            let reader = &self.helm.reader;
+            let status = Status::read(reader, (self.helm.clock)())?;
+            let why_nothing = summary::why_nothing(reader, &status)?;
             anyhow::Ok((pages, status, why_nothing))
         };
         let (pages, status, why_nothing) = tokio::select! {
@@ -399,6 +379,23 @@ impl Ring {
     }
 }
 
+/// A crawl that is paused does not end because what is left has to wait.
+fn ends(idle: Idle, wishes: Wishes) -> bool {
+    match idle {
+        Idle::No => false,
+        Idle::Later => !wishes.paused,
+        Idle::Empty | Idle::Budget | Idle::Failed => true,
+    }
+}
+
+/// Waits for the end of the time that a run has.
+async fn end_of(began: Instant, time: Option<Duration>) {
+    match time.and_then(|time| began.checked_add(time)) {
+        Some(end) => tokio::time::sleep_until(end.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Turns true when the task is over.
 fn ending_of(task: tokio::task::JoinHandle<()>) -> tokio::sync::watch::Receiver<bool> {
     let (say, ended) = tokio::sync::watch::channel(false);
@@ -409,42 +406,24 @@ fn ending_of(task: tokio::task::JoinHandle<()>) -> tokio::sync::watch::Receiver<
     ended
 }
 
-fn seeds(urls: &[CrawlUrl], harvest: &Harvest, at: orbweaver_model::Timestamp) -> Event {
-    let links = urls.iter().map(|url| {
-        harvest.outlinks.judge(Link {
-            url: url.clone(),
-            kind: LinkKind::Seed,
-            depth: 0,
-            priority: orbweaver_intake::priority(LinkKind::Seed),
-            via: None,
-            chain: Vec::new(),
-        })
-    });
-    Event::Links {
-        links: links.collect(),
-        at,
+/// What operators have set for hosts goes along, for it outlives the runs.
+fn urlserver_options(
+    settings: &Settings,
+    resumed: bool,
+    reader: &Reader,
+) -> Result<UrlServerOptions> {
+    let mut set = Vec::new();
+    for host in reader.hosts() {
+        let host = host?;
+        if host.blocked.is_some() {
+            set.push((host.name.clone(), HostSetting::Blocked(true)));
+        }
+        if host.gap.is_some() {
+            set.push((host.name, HostSetting::Gap(host.gap)));
+        }
     }
-}
-
-/// Answers a question of another process about this crawl.
-fn answer(
-    question: Question,
-    reader: &orbweaver_docindex::Reader,
-    out: &mut dyn std::io::Write,
-) -> Result<()> {
-    match question {
-        Question::Status => Ok(writeln!(
-            out,
-            "{}",
-            serde_json::to_string(&Status::read(reader, true)?)?
-        )?),
-        Question::Outcomes => outcomes::write(reader, out),
-        Question::Check => check::write_index_findings(reader, out),
-    }
-}
-
-fn urlserver_options(settings: &Settings, resumed: bool) -> UrlServerOptions {
-    UrlServerOptions {
+    Ok(UrlServerOptions {
+        settings: set,
         queue_count: settings.queue_count,
         queue_len: settings.queue_len,
         ip_batch_max: settings.ip_batch_max,
@@ -461,7 +440,7 @@ fn urlserver_options(settings: &Settings, resumed: bool) -> UrlServerOptions {
         rest_bytes: usize::try_from(settings.memory / 8).unwrap_or(usize::MAX),
         resumed,
         ..UrlServerOptions::default()
-    }
+    })
 }
 
 fn spider_options(settings: &Settings, policy: AddressPolicy) -> Result<SpiderOptions> {

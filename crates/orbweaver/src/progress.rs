@@ -79,8 +79,8 @@ impl Progress {
         }
     }
 
-    /// Fills in the rate and shows the standing if it is time.
-    pub(crate) fn show(&mut self, mut now: Standing) {
+    /// Fills in the rate and shows the standing if it is time. The rate.
+    pub(crate) fn show(&mut self, mut now: Standing) -> f64 {
         now.rate = self.rate(&now);
         let due = match self.form {
             Form::Live => true,
@@ -92,6 +92,7 @@ impl Progress {
             self.last_line = Instant::now();
             self.write(&now);
         }
+        now.rate
     }
 
     /// Shows the last standing and takes the live line away.

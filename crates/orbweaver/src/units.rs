@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use orbweaver_model::Timestamp;
+
 /// Reads "512M", "1G", "65536".
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let text = text.trim();
@@ -70,6 +72,13 @@ pub(crate) fn human_duration(span: Duration) -> String {
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
     }
+}
+
+/// "2026-03-01T12:00:00.250Z" for people and programs.
+pub(crate) fn moment(at: Timestamp) -> String {
+    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+    format!("{moment:.3}")
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use orbweaver_model::OutcomeClass;
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 /// Set to anything, `docs/cli.md` is written instead of compared.
 const REWRITE: &str = "ORBWEAVER_REWRITE_DOCS";
-const VERBS: [&str; 8] = [
-    "crawl", "demo", "status", "outcomes", "get", "check", "sim", "inspect",
+const VERBS: [&str; 10] = [
+    "crawl", "demo", "status", "why", "ctl", "outcomes", "get", "check", "sim", "inspect",
 ];
 
 fn root() -> PathBuf {

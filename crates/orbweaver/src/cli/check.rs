@@ -91,7 +91,7 @@ impl Args {
     /// The doc index: asked for when a crawl runs, read otherwise.
     fn index(&self, dir: &CrawlDir, out: &mut dyn Write) -> Result<IndexSummary> {
         let mut lines: Box<dyn Iterator<Item = std::io::Result<String>>> =
-            match control::ask(dir, Question::Check)? {
+            match control::ask(dir, &Question::Check)? {
                 Some(answer) => Box::new(answer.lines()),
                 None => {
                     let reader = Reader::open(&dir.index(), super::status::READER_MEMORY)?;
@@ -104,17 +104,13 @@ impl Args {
         let mut summary = IndexSummary::default();
         lines.try_for_each(|line| -> Result<()> {
             let line = line?;
-            match line.split_once('\t') {
-                Some(("urls", count)) => summary.urls = count.parse().unwrap_or(0),
-                Some((keyspace, what)) => {
+            match serde_json::from_str(&line)? {
+                IndexLine::Urls { urls } => summary.urls = urls,
+                IndexLine::Finding { keyspace, what } => {
                     summary.errors += 1;
-                    writeln!(
-                        out,
-                        "{}",
-                        finding(self.json, "error", &format!("index/{keyspace}"), None, what)
-                    )?;
+                    let place = format!("index/{keyspace}");
+                    writeln!(out, "{}", finding(self.json, "error", &place, None, &what))?;
                 }
-                None => {}
             }
             Ok(())
         })?;
@@ -128,22 +124,34 @@ struct IndexSummary {
     errors: u64,
 }
 
-/// Writes what is wrong with a doc index: `keyspace TAB what` lines, then `urls TAB count`.
+/// A line about the doc index, as the control socket has it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+enum IndexLine {
+    /// Something is wrong.
+    Finding { keyspace: String, what: String },
+    /// The last line: how many URLs were looked at.
+    Urls { urls: u64 },
+}
+
+impl IndexLine {
+    fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        writeln!(out, "{}", serde_json::to_string(self)?)
+    }
+}
+
+/// Writes what is wrong with a doc index, a JSON object a line, and at the end the number of URLs.
 pub(crate) fn write_index_findings(reader: &Reader, out: &mut dyn Write) -> Result<()> {
     let mut failed = Ok(());
     let urls = orbweaver_docindex::check(reader, &mut |found| {
         if failed.is_ok() {
-            failed = writeln!(
-                out,
-                "{}\t{}",
-                found.keyspace,
-                found.what.replace(['\n', '\t'], " ")
-            );
+            let keyspace = found.keyspace.into();
+            let what = found.what;
+            failed = IndexLine::Finding { keyspace, what }.write(out);
         }
     })?;
     failed?;
-    writeln!(out, "urls\t{urls}")?;
-    Ok(())
+    Ok(IndexLine::Urls { urls }.write(out)?)
 }
 
 /// A document that the index counts as fetched must be in the archive.
@@ -158,11 +166,9 @@ fn write_unarchived(dir: &CrawlDir, reader: &Reader, out: &mut dyn Write) -> Res
         let fetched =
             fate.is_some_and(|fate| fate.due.is_none() && fate.report.outcome.class.is_document());
         if fetched && !archived.contains(&seed.hash(link.url.as_str())) {
-            writeln!(
-                out,
-                "fates\t{} counts as fetched but is not in the archive",
-                link.url
-            )?;
+            let what = format!("{} counts as fetched but is not in the archive", link.url);
+            let keyspace = "fates".into();
+            IndexLine::Finding { keyspace, what }.write(out)?;
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ use crate::exit::{Ending, Fatal};
 use crate::pipeline;
 use crate::progress;
 use crate::settings::Settings;
+use crate::sources::Sources;
 
 /// Crawl sites into a directory; run again on the same directory to resume
 ///
@@ -170,18 +171,12 @@ impl Progress {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let flags = self.flags()?;
-        let file = match &self.config {
-            Some(path) => Config::read(path).map_err(|error| Fatal::input(format!("{error:#}")))?,
-            None => Config::default(),
+        let sources = Sources {
+            file: self.config.clone(),
+            flags: self.flags()?,
         };
-        let given = file.under(flags);
         // Look before anything is created: a mistake must not leave a directory behind.
-        let stored = match CrawlDir::open(&self.output) {
-            Ok(dir) => dir.stored_config()?,
-            Err(_) => Config::default(),
-        };
-        let config = with_all_seeds(stored, given);
+        let config = sources.read(CrawlDir::open(&self.output).ok().as_ref())?;
         let settings = Settings::new(&config)?;
         if settings.seeds.is_empty() {
             return Err(Fatal::input(
@@ -190,7 +185,7 @@ impl Args {
         }
         let dir = CrawlDir::create(&self.output)?;
         dir.store_config(&config)?;
-        pipeline::run(&dir, settings, self.progress.form())
+        pipeline::run(&dir, settings, sources, self.progress.form())
     }
 
     fn flags(&self) -> Result<Config> {
@@ -222,22 +217,6 @@ impl Args {
         config.user_agent = self.how.user_agent.clone();
         config.contact = self.how.contact.clone();
         Ok(config)
-    }
-}
-
-/// Seeds add up over the runs of a crawl; everything else is as last given.
-fn with_all_seeds(stored: Config, given: Config) -> Config {
-    let mut seeds = stored.seeds.clone();
-    seeds.extend(
-        given
-            .seeds
-            .iter()
-            .filter(|seed| !stored.seeds.contains(seed))
-            .cloned(),
-    );
-    Config {
-        seeds,
-        ..stored.under(given)
     }
 }
 

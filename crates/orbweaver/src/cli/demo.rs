@@ -13,6 +13,7 @@ use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
 use crate::pipeline;
 use crate::settings::Settings;
+use crate::sources::Sources;
 
 /// Crawl a simulated web on this machine, offline, and show what came of it
 ///
@@ -67,7 +68,12 @@ impl Args {
         config.fetch.allow_net = Some(vec!["127.0.0.0/8".into()]);
         let dir = CrawlDir::create(&self.output)?;
         dir.store_config(&config)?;
-        let ending = pipeline::run(&dir, Settings::new(&config)?, self.progress.form())?;
+        let ending = pipeline::run(
+            &dir,
+            Settings::new(&config)?,
+            Sources::default(),
+            self.progress.form(),
+        )?;
         let stats = sim.stats();
         let limits = VisitLimits {
             per_host: Some(1),

@@ -2,12 +2,14 @@
 
 pub(crate) mod check;
 pub(crate) mod crawl;
+pub(crate) mod ctl;
 pub(crate) mod demo;
 pub(crate) mod get;
 pub(crate) mod inspect;
 pub(crate) mod outcomes;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod why;
 
 use clap::{Parser, Subcommand};
 
@@ -20,7 +22,8 @@ Exit codes:
   1  something failed that should not
   2  the command line, the configuration, or an input is wrong
   3  stopped by a signal; the same command resumes
-  4  the crawl directory cannot be used: in use, of another version, or no crawl
+  4  the crawl directory cannot be used: in use, of another version, or no crawl;
+     or none runs, where one must
   5  the disk is full, read-only, or failing; what was acknowledged is safe
   6  check found something wrong
   7  what was asked for is not there";
@@ -39,6 +42,8 @@ enum Verb {
     Crawl(Box<crawl::Args>),
     Demo(demo::Args),
     Status(status::Args),
+    Why(why::Args),
+    Ctl(ctl::Args),
     Outcomes(outcomes::Args),
     Get(get::Args),
     Check(check::Args),
@@ -53,6 +58,8 @@ impl Cli {
             Verb::Crawl(args) => args.run(),
             Verb::Demo(args) => args.run(),
             Verb::Status(args) => args.run(),
+            Verb::Why(args) => args.run(),
+            Verb::Ctl(args) => args.run(),
             Verb::Outcomes(args) => args.run(),
             Verb::Get(args) => args.run(),
             Verb::Check(args) => args.run(),

@@ -72,7 +72,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let dir = CrawlDir::open(&self.dir)?;
         let mut out = BufWriter::new(std::io::stdout().lock());
-        match control::ask(&dir, Question::Outcomes)? {
+        match control::ask(&dir, &Question::Outcomes)? {
             Some(mut answer) => {
                 std::io::copy(&mut answer, &mut out)?;
             }

@@ -1,23 +1,29 @@
 //! `orbweaver status`: where a crawl stands.
 
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use orbweaver_docindex::{Ledger, Reader};
-use orbweaver_model::{Column, OutcomeClass};
+use orbweaver_model::{Column, OutcomeClass, Timestamp};
+use orbweaver_urlserver::Census;
 
+use crate::clock;
 use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
-use crate::units::human_bytes;
+use crate::hosts::{HostLine, Hosts};
+use crate::units::{human_bytes, moment};
 
 /// Memory for reading an index that nobody else has open.
 pub(crate) const READER_MEMORY: u64 = 64 << 20;
 
 /// Show where a crawl stands, running or not
+///
+/// Counts of URLs by what became of them, hosts by state, and the hosts that stand out: those that wait or
+/// are blocked, the slowest, and those with most failed attempts.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The directory of the crawl
@@ -34,6 +40,8 @@ pub(crate) struct Args {
 pub(crate) struct Status {
     /// Whether a process is crawling now.
     pub(crate) running: bool,
+    /// Whether an operator has paused it.
+    pub(crate) paused: bool,
     /// URLs known.
     pub(crate) accepted: u64,
     pub(crate) done: u64,
@@ -48,13 +56,41 @@ pub(crate) struct Status {
     pub(crate) attempts: u64,
     pub(crate) bytes: u64,
     pub(crate) hosts: u64,
+    /// Hosts by state, and those that stand out.
+    pub(crate) hosts_seen: Hosts,
+    /// What the URL server works on; none while no crawl runs.
+    pub(crate) serving: Option<Serving>,
     /// URLs by outcome class, without the classes that have none.
     pub(crate) classes: std::collections::BTreeMap<String, u64>,
 }
 
+/// Hosts with a queue in the URL server, by what they wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Serving {
+    pub(crate) hosts: usize,
+    /// To be asked as soon as a request may go out.
+    pub(crate) ready: usize,
+    /// For the gap after their last request, or for the patience that they asked for.
+    pub(crate) waiting_for_time: usize,
+    /// For the turn of their address.
+    pub(crate) waiting_for_address: usize,
+    pub(crate) waiting_for_robots: usize,
+    pub(crate) waiting_for_dns: usize,
+    /// For an answer.
+    pub(crate) busy: usize,
+    /// Requests that are out.
+    pub(crate) in_flight: usize,
+    /// URLs in the queues, and beside them.
+    pub(crate) queued: usize,
+    pub(crate) leftover: usize,
+    /// When the next of those that wait for a time may be asked.
+    pub(crate) next: Option<String>,
+}
+
 impl Status {
-    /// Reads it from the doc index.
-    pub(crate) fn read(reader: &Reader, running: bool) -> Result<Self> {
+    /// Reads it from the doc index, as of a crawl that does not run.
+    pub(crate) fn read(reader: &Reader, now: Timestamp) -> Result<Self> {
+        let (hosts, hosts_seen) = Hosts::read(reader, now)?;
         let ledger: Ledger = reader.ledger()?;
         let classes = OutcomeClass::ALL
             .iter()
@@ -62,7 +98,8 @@ impl Status {
             .filter(|(_, count)| *count > 0)
             .collect();
         Ok(Self {
-            running,
+            running: false,
+            paused: false,
             accepted: ledger.accepted,
             done: ledger.column(Column::Done),
             failed: ledger.column(Column::Failed),
@@ -72,14 +109,35 @@ impl Status {
             documents: ledger.documents(),
             attempts: ledger.attempts,
             bytes: ledger.bytes,
-            hosts: reader.hosts().count() as u64,
+            hosts,
+            hosts_seen,
+            serving: None,
             classes,
         })
+    }
+
+    /// Adds what the URL server of a running crawl has counted.
+    pub(crate) fn set_census(&mut self, census: &Census) {
+        self.paused = census.paused;
+        self.serving = Some(Serving {
+            hosts: census.hosts,
+            ready: census.ready,
+            waiting_for_time: census.waiting_for_time,
+            waiting_for_address: census.waiting_for_ip,
+            waiting_for_robots: census.waiting_for_robots,
+            waiting_for_dns: census.resolving,
+            busy: census.busy,
+            in_flight: census.orders,
+            queued: census.queued,
+            leftover: census.leftover,
+            next: census.next_wake.map(moment),
+        });
     }
 
     /// Shows it to a person.
     pub(crate) fn print(&self, out: &mut dyn Write) -> Result<()> {
         let state = match (self.running, self.queued) {
+            (true, _) if self.paused => "paused; `orbweaver ctl DIR resume` goes on",
             (true, _) => "running",
             (false, 0) => "finished",
             (false, _) => "stopped; run `orbweaver crawl -o DIR` to go on",
@@ -113,21 +171,73 @@ impl Status {
         for (class, count) in &self.classes {
             writeln!(out, "  {class:<18} {count}")?;
         }
-        Ok(())
+        self.print_hosts(out)
     }
+
+    fn print_hosts(&self, out: &mut dyn Write) -> Result<()> {
+        let states = &self.hosts_seen.by_state;
+        writeln!(
+            out,
+            "hosts      {} ready, {} waiting, {} blocked, {} done",
+            states.ready, states.waiting, states.blocked, states.done
+        )?;
+        if let Some(serving) = &self.serving {
+            writeln!(
+                out,
+                "in work    {} hosts, {} requests out: {} wait for their time, {} for an answer, {} for an \
+                 address's turn, {} for robots.txt, {} for DNS",
+                serving.hosts,
+                serving.in_flight,
+                serving.waiting_for_time,
+                serving.busy,
+                serving.waiting_for_address,
+                serving.waiting_for_robots,
+                serving.waiting_for_dns,
+            )?;
+        }
+        let time = |line: &HostLine| line.time.clone().unwrap_or_default();
+        let seen = &self.hosts_seen;
+        print_list(out, "waiting", &seen.waiting, |line| {
+            format!("until {}", time(line))
+        })?;
+        print_list(out, "blocked", &seen.blocked, |line| {
+            format!("{} queued, since {}", line.queued, time(line))
+        })?;
+        print_list(out, "slowest", &seen.slowest, |line| {
+            format!("{} ms an answer, {} requests", line.ms, line.requests)
+        })?;
+        print_list(out, "failing", &seen.failing, |line| {
+            format!(
+                "{} failed attempts, {} requests",
+                line.failed, line.requests
+            )
+        })
+    }
+}
+
+/// A list of hosts, its name before the first.
+fn print_list(
+    out: &mut dyn Write,
+    name: &str,
+    lines: &[HostLine],
+    say: impl Fn(&HostLine) -> String,
+) -> Result<()> {
+    for (index, line) in lines.iter().enumerate() {
+        let name = if index == 0 { name } else { "" };
+        writeln!(out, "{name:<10} {}: {}", line.host, say(line))?;
+    }
+    Ok(())
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let dir = CrawlDir::open(&self.dir)?;
-        let status = match control::ask(&dir, Question::Status)? {
-            Some(mut answer) => {
-                let mut line = String::new();
-                answer.read_line(&mut line)?;
-                serde_json::from_str(&line)
-                    .context("the running crawl gave no answer; try again")?
+        let status = match control::ask_one(&dir, &Question::Status)? {
+            Some(status) => status,
+            None => {
+                let reader = Reader::open(&dir.index(), READER_MEMORY)?;
+                Status::read(&reader, clock::steady()())?
             }
-            None => Status::read(&Reader::open(&dir.index(), READER_MEMORY)?, false)?,
         };
         let mut out = std::io::stdout().lock();
         if self.json {

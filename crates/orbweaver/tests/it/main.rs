@@ -13,6 +13,7 @@
 mod answers;
 mod archive;
 mod cli;
+mod ctl;
 mod disk;
 mod inspect;
 mod kill;
@@ -24,3 +25,4 @@ mod script;
 mod shapes;
 mod support;
 mod traps;
+mod why;

@@ -204,6 +204,7 @@ impl Outcome {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Status {
     pub(crate) running: bool,
+    pub(crate) paused: bool,
     pub(crate) accepted: u64,
     pub(crate) done: u64,
     pub(crate) failed: u64,
@@ -214,6 +215,8 @@ pub(crate) struct Status {
     pub(crate) attempts: u64,
     pub(crate) bytes: u64,
     pub(crate) hosts: u64,
+    pub(crate) hosts_seen: Value,
+    pub(crate) serving: Option<Value>,
     pub(crate) classes: HashMap<String, u64>,
 }
 

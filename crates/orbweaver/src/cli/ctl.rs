@@ -1,0 +1,163 @@
+//! `orbweaver ctl`: steer a crawl while it runs.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::changes::Changes;
+use crate::clock;
+use crate::control::{self, Question};
+use crate::crawl_dir::CrawlDir;
+use crate::exit::Ending;
+use crate::steer;
+
+/// Steer a running crawl: pause it, block a host, add seeds
+///
+/// Every change is written with its time to changes.jsonl in the crawl directory before it takes effect;
+/// `log` lists them and `undo` takes one back. Blocks and rates of hosts survive restarts, and can also be
+/// changed while no crawl runs; a pause ends with the process.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  orbweaver ctl example/ pause
+  orbweaver ctl example/ block www.example.org
+  orbweaver ctl example/ rate www.example.org 0.2
+  orbweaver ctl example/ add https://example.org/more
+  orbweaver ctl example/ undo 3")]
+pub(crate) struct Args {
+    /// The directory of the crawl
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Print the answer as JSON, one object a line
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Let no more requests out; those that are out may end
+    Pause,
+    /// Let requests out again
+    Resume,
+    /// End the crawl as SIGTERM does; the same command resumes it
+    Stop,
+    /// Ask nothing more of a host; its URLs wait
+    Block {
+        /// The host
+        #[arg(value_name = "HOST")]
+        host: String,
+    },
+    /// Ask a host again
+    Unblock {
+        /// The host
+        #[arg(value_name = "HOST")]
+        host: String,
+    },
+    /// Give a host a rate of its own; a longer Crawl-delay is obeyed all the same
+    Rate {
+        /// The host
+        #[arg(value_name = "HOST")]
+        host: String,
+
+        /// Requests per second, 0 for no limit, or `default` for the crawl's own rate
+        #[arg(value_name = "R", value_parser = rate)]
+        rate: Rate,
+    },
+    /// Add seeds
+    Add {
+        /// Where to start; `example.org/page` means https
+        #[arg(value_name = "URL", required = true)]
+        urls: Vec<String>,
+    },
+    /// Read the settings again: rates, budgets and scope take effect at once, the rest is named
+    Reload,
+    /// List the changes
+    Log,
+    /// Take a change back
+    Undo {
+        /// Its number in the log
+        #[arg(value_name = "N")]
+        n: u64,
+    },
+}
+
+/// A rate, or the crawl's own.
+#[derive(Clone, Copy, Debug)]
+struct Rate(Option<f64>);
+
+fn rate(text: &str) -> Result<Rate, String> {
+    if text == "default" {
+        return Ok(Rate(None));
+    }
+    let number = text.parse().map_err(|_| "not a number");
+    Ok(Rate(Some(number?)))
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let dir = CrawlDir::open(&self.dir)?;
+        let question = match self.what {
+            What::Log => return log(&dir, self.json),
+            What::Pause => Question::Pause,
+            What::Resume => Question::Resume,
+            What::Stop => Question::Stop,
+            What::Block { host } => Question::Block { host },
+            What::Unblock { host } => Question::Unblock { host },
+            What::Rate { host, rate } => Question::Rate { host, rate: rate.0 },
+            What::Add { urls } => Question::Add { urls },
+            What::Reload => Question::Reload,
+            What::Undo { n } => Question::Undo { n },
+        };
+        let said = match (control::ask_one(&dir, &question)?, &question) {
+            (Some(said), _) => said,
+            (
+                None,
+                Question::Pause
+                | Question::Resume
+                | Question::Stop
+                | Question::Add { .. }
+                | Question::Reload,
+            ) => return Err(steer::not_running(&dir, &question)),
+            (None, _) => steer::at_rest(&dir, &question, clock::steady()())?,
+        };
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string(&said)?)?;
+        } else {
+            let number = said.n.map(|n| format!(" (change {n})")).unwrap_or_default();
+            writeln!(out, "{}{number}", said.said)?;
+            for line in &said.details {
+                writeln!(out, "  {line}")?;
+            }
+        }
+        Ok(Ending::Done)
+    }
+}
+
+fn log(dir: &CrawlDir, json: bool) -> Result<Ending> {
+    let mut out = std::io::stdout().lock();
+    for entry in Changes::of(dir).read()? {
+        if json {
+            writeln!(out, "{}", serde_json::to_string(&entry)?)?;
+            continue;
+        }
+        let undoes = entry
+            .undoes
+            .map(|n| format!(", which takes back {n}"))
+            .unwrap_or_default();
+        writeln!(
+            out,
+            "{:>4}  {}  {}{undoes}",
+            entry.n,
+            entry.at,
+            entry.change.words()
+        )?;
+    }
+    Ok(Ending::Done)
+}

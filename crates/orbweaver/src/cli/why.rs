@@ -1,0 +1,102 @@
+//! `orbweaver why`: why a URL stands where it stands, and why a crawl is not faster.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use orbweaver_docindex::Reader;
+use orbweaver_intake::{Canonicalizer, Scope, seeds::parse_seed};
+use orbweaver_model::Link;
+
+use super::status::READER_MEMORY;
+use crate::clock;
+use crate::control::{self, Question};
+use crate::crawl_dir::CrawlDir;
+use crate::exit::{Ending, Fatal};
+use crate::settings::Settings;
+use crate::slow::Slow;
+use crate::steer;
+use crate::why::{self, Why};
+
+/// Explain what became of a URL, or what limits the speed
+///
+/// For a URL: who linked to it, what scope and robots.txt say, where it waits and for what, the earliest
+/// time, every attempt, and where it lies in the archive. Works on a running and on a finished crawl; a URL
+/// that is not known is explained too. With --slow: what limits a running crawl, by how much, and the setting
+/// that would change it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  orbweaver why example/ https://example.org/page
+  orbweaver why example/ --slow")]
+pub(crate) struct Args {
+    /// The directory of the crawl
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// The URL
+    #[arg(value_name = "URL", required_unless_present = "slow")]
+    url: Option<String>,
+
+    /// Say what limits the speed of a running crawl
+    #[arg(long, conflicts_with = "url")]
+    slow: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let dir = CrawlDir::open(&self.dir)?;
+        let mut out = std::io::stdout().lock();
+        let (lines, json) = match &self.url {
+            Some(url) => {
+                let why = explain(&dir, url)?;
+                let lines = why.lines(&self.dir.display().to_string());
+                (lines, serde_json::to_string(&why)?)
+            }
+            None => {
+                let slow: Option<Slow> = control::ask_one(&dir, &Question::Slow)?;
+                let slow = slow.ok_or_else(|| steer::not_running(&dir, &Question::Slow))?;
+                (slow.lines(), serde_json::to_string(&slow)?)
+            }
+        };
+        if self.json {
+            writeln!(out, "{json}")?;
+        } else {
+            lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
+        Ok(Ending::Done)
+    }
+}
+
+/// Asks the running crawl, or reads what a finished one has left.
+fn explain(dir: &CrawlDir, text: &str) -> Result<Why> {
+    let url = text.to_owned();
+    if let Some(why) = control::ask_one(dir, &Question::Why { url })? {
+        return Ok(why);
+    }
+    let reader = Reader::open(&dir.index(), READER_MEMORY)?;
+    let settings = Settings::new(&dir.stored_config()?)?;
+    let canonicalizer = Canonicalizer::new(settings.canonical.clone());
+    let url = parse_seed(text, &canonicalizer)
+        .map_err(|error| Fatal::input(format!("`{text}` is not a URL: {error}")))?;
+    let mut scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
+    for seed in reader.seeds() {
+        scope.admit(&seed?);
+    }
+    why::gather(
+        &url,
+        &why::Sources {
+            dir: dir.path(),
+            reader: &reader,
+            settings: &settings,
+            scope: &|link: &Link| scope.verdict(link),
+            whereabouts: None,
+            now: clock::steady()(),
+        },
+    )
+}

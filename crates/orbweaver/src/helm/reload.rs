@@ -1,0 +1,129 @@
+//! Settings read again while the crawl runs: what can take effect at once does, the rest is named.
+
+use anyhow::Result;
+
+use orbweaver_intake::Scope;
+use orbweaver_urlserver::Rates;
+
+use super::{Helm, lock, said};
+use crate::changes::{Change, Changes};
+use crate::settings::Settings;
+use crate::steer::Said;
+
+impl Helm {
+    /// Reads the settings again. A mistake in them changes nothing.
+    pub(super) fn reload(&self, changes: &Changes) -> Result<Said> {
+        let config = self.sources.read(Some(&self.dir))?;
+        let fresh = Settings::new(&config)?;
+        let old = lock(&self.settings).clone();
+        let (live, later) = differences(&old, &fresh);
+        let scope = self.scope(&fresh)?;
+        let settings = live.clone();
+        let n = self.log(changes, &Change::Reload { settings }, None)?;
+        self.dir.store_config(&config)?;
+        self.harvest.outlinks.set_scope(scope);
+        self.indexer.budgets(fresh.pages, fresh.host_pages);
+        let rates = Rates {
+            host_per_sec: fresh.host_rate,
+            ip_per_sec: fresh.ip_rate,
+            ip_concurrent: fresh.per_ip,
+        };
+        self.runtime.block_on(self.urlserver.set_rates(rates))?;
+        self.wishes.send_modify(|wishes| wishes.time = fresh.time);
+        *lock(&self.settings) = in_effect(old, fresh);
+        let mut answer = said(n, Change::Reload { settings: live }.words());
+        let waiting = later
+            .into_iter()
+            .map(|change| format!("with the next start: {change}"));
+        answer.details = waiting.collect();
+        Ok(answer)
+    }
+
+    /// The scope by these settings, with every seed that the crawl has come to.
+    fn scope(&self, settings: &Settings) -> Result<Scope> {
+        let mut scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
+        for seed in self.reader.seeds() {
+            scope.admit(&seed?);
+        }
+        Ok(scope)
+    }
+}
+
+/// What differs: that which takes effect at once, and the rest.
+fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<String>) {
+    let mut live = Vec::new();
+    let mut later = Vec::new();
+    macro_rules! compare {
+        ($list:ident: $($name:literal $($field:ident).+),+ $(,)?) => {
+            $($list.extend(difference($name, &old.$($field).+, &new.$($field).+));)+
+        };
+    }
+    compare!(live:
+        "rate" host_rate, "ip_rate" ip_rate, "per_ip" per_ip, "pages" pages, "host_pages" host_pages,
+        "time" time, "scope" scope.kind, "include" scope.include, "exclude" scope.exclude,
+        "depth" scope.max_depth, "requisites" scope.requisites,
+    );
+    compare!(later:
+        "user_agent" user_agent, "memory" memory, "nofollow" obey_nofollow, "per_host" per_host,
+        "queue_count" queue_count, "queue_len" queue_len,
+        "ip_batch_max" ip_batch_max, "slow_factor" slow_factor, "slow_max_s" slow_max, "concurrency" concurrency,
+        "workers" workers, "allow_net" allow_net, "insecure" insecure, "resolver" resolver,
+        "ca" ca, "retry" retry, "rotate" rotate, "limits" limits, "seeds" seeds,
+        "canonical form" canonical,
+    );
+    // A setting that none of the lists names is one that needs a new start.
+    let now = format!("{:?}", in_effect(old.clone(), new.clone()));
+    if later.is_empty() && now != format!("{new:?}") {
+        later.push("other settings".into());
+    }
+    (live, later)
+}
+
+fn difference<T: std::fmt::Debug>(name: &str, old: &T, new: &T) -> Option<String> {
+    let (old, new) = (format!("{old:?}"), format!("{new:?}"));
+    (old != new).then(|| format!("{name} {old} → {new}"))
+}
+
+/// The old settings, with those of the new that take effect at once.
+fn in_effect(old: Settings, new: Settings) -> Settings {
+    Settings {
+        host_rate: new.host_rate,
+        ip_rate: new.ip_rate,
+        per_ip: new.per_ip,
+        pages: new.pages,
+        host_pages: new.host_pages,
+        time: new.time,
+        scope: new.scope,
+        ..old
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(toml: &str) -> Settings {
+        Settings::new(&toml::from_str(toml).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_takes_effect_is_told_from_what_does_not() {
+        let old = settings("");
+        assert_eq!(differences(&old, &settings("")), (vec![], vec![]));
+        let (live, later) = differences(
+            &old,
+            &settings(
+                "[politeness]\nrate = 5.0\n[scope]\nexclude = [\"x\"]\n[fetch]\nconcurrency = 9",
+            ),
+        );
+        assert_eq!(
+            live,
+            [
+                "rate 1.0 → 5.0",
+                "ip_rate 1.0 → 5.0",
+                "exclude [] → [\"x\"]"
+            ]
+        );
+        assert_eq!(later, ["concurrency 512 → 9"]);
+    }
+}

@@ -1,0 +1,393 @@
+//! Everything that decides about one URL, gathered from the doc index, the scope, the kept robots.txt, the
+//! archive and, while a crawl runs, the URL server. How it is put in words is in `words`.
+
+mod wait;
+mod words;
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use orbweaver_docindex::{Entry, HostRecord, Reader, Rest};
+use orbweaver_intake::{ScopeKind, priority, surt};
+use orbweaver_model::{Column, CrawlUrl, Link, LinkKind, Outcome, Timestamp, UrlKey};
+use orbweaver_urlserver::{Robots, Spot, Whereabouts};
+
+use crate::settings::Settings;
+use crate::units::moment;
+
+/// Pages between a URL and its seed that are named.
+const MAX_PATH: usize = 32;
+
+/// The whole decision path of one URL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Why {
+    pub(crate) url: String,
+    /// unknown, queued, claimed, in_flight, retry, done, failed or refused.
+    pub(crate) state: String,
+    /// Whether a process is crawling now.
+    pub(crate) running: bool,
+    /// When this was true.
+    pub(crate) at: String,
+    pub(crate) found: Option<Found>,
+    pub(crate) scope: ScopeSays,
+    pub(crate) robots: Option<RobotsSays>,
+    pub(crate) host: Option<HostSays>,
+    /// Where it waits, in words.
+    pub(crate) place: Option<String>,
+    /// URLs that come before it there.
+    pub(crate) ahead: Option<u64>,
+    /// The slot of its host in the URL server.
+    pub(crate) slot: Option<u32>,
+    /// Since when it is with the URL server or with the spider.
+    pub(crate) since: Option<String>,
+    /// What it waits for, in words.
+    pub(crate) waits_for: Option<String>,
+    /// Before this moment it is not asked for.
+    pub(crate) earliest: Option<String>,
+    /// Every attempt that is kept, the oldest first.
+    pub(crate) attempts: Vec<AttemptSays>,
+    /// Attempts made, of which the oldest may not be kept.
+    pub(crate) attempts_made: u8,
+    pub(crate) outcome: Option<OutcomeSays>,
+    pub(crate) archive: Option<ArchiveSays>,
+}
+
+/// How it became known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    pub(crate) doc_id: u32,
+    pub(crate) seen: String,
+    pub(crate) kind: String,
+    pub(crate) depth: u16,
+    pub(crate) priority: u8,
+    /// The page that linked to it.
+    pub(crate) via: Option<String>,
+    /// From that page back to a seed.
+    pub(crate) path: Vec<String>,
+    /// The redirects that led here, oldest first.
+    pub(crate) redirected_from: Vec<String>,
+}
+
+/// What the scope says now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ScopeSays {
+    pub(crate) accepted: bool,
+    pub(crate) rule: String,
+}
+
+/// What the kept robots.txt of its origin says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RobotsSays {
+    pub(crate) origin: String,
+    pub(crate) status: u16,
+    pub(crate) fetched: String,
+    pub(crate) expires: String,
+    pub(crate) expired: bool,
+    pub(crate) allowed: bool,
+    /// The line that decides; none when no line matches.
+    pub(crate) rule: Option<String>,
+    pub(crate) crawl_delay_s: Option<f64>,
+}
+
+/// What is known of its host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HostSays {
+    pub(crate) name: String,
+    pub(crate) queued: u32,
+    pub(crate) asked: u32,
+    pub(crate) requests: u32,
+    pub(crate) failed: u32,
+    pub(crate) ms: u32,
+    pub(crate) budget_spent: bool,
+    pub(crate) blocked_since: Option<String>,
+    /// Requests per second that an operator has set for it.
+    pub(crate) rate: Option<f64>,
+    /// Not to be asked before, because it has asked for patience.
+    pub(crate) not_before: Option<String>,
+    /// The gap that is kept between two requests, in seconds; none while no crawl runs.
+    pub(crate) gap_s: Option<f64>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AttemptSays {
+    pub(crate) at: String,
+    pub(crate) class: String,
+    pub(crate) status: Option<u16>,
+    pub(crate) reason: Option<String>,
+}
+
+/// What the last attempt came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OutcomeSays {
+    pub(crate) class: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) status: Option<u16>,
+    pub(crate) ip: Option<std::net::IpAddr>,
+    pub(crate) bytes: u64,
+    pub(crate) ms: u32,
+    pub(crate) redirect: Option<String>,
+}
+
+/// Where it lies in the archive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ArchiveSays {
+    pub(crate) file: String,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    /// Fourteen digits, UTC.
+    pub(crate) timestamp: String,
+    pub(crate) revisit: bool,
+}
+
+/// Where the answer comes from.
+pub(crate) struct Sources<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) reader: &'a Reader,
+    pub(crate) settings: &'a Settings,
+    /// What the scope says of a link.
+    pub(crate) scope: &'a dyn Fn(&Link) -> Result<(), Outcome>,
+    /// What the URL server of a running crawl says.
+    pub(crate) whereabouts: Option<Whereabouts>,
+    pub(crate) now: Timestamp,
+}
+
+/// Gathers the answer.
+pub(crate) fn gather(url: &CrawlUrl, sources: &Sources<'_>) -> Result<Why> {
+    let reader = sources.reader;
+    let entry = reader.entry(url.key(reader.seed()))?;
+    let record = reader.host(url.host())?;
+    let rest = match &entry {
+        Some(entry) => reader.rest(entry)?,
+        None => None,
+    };
+    let mut why = Why {
+        url: url.to_string(),
+        state: state(entry.as_ref(), rest, sources.whereabouts).into(),
+        running: sources.whereabouts.is_some(),
+        at: moment(sources.now),
+        found: entry
+            .as_ref()
+            .map(|entry| found(entry, reader))
+            .transpose()?,
+        scope: scope(url, entry.as_ref(), sources),
+        robots: robots(url, sources)?,
+        host: record.as_ref().map(|record| host(record, sources)),
+        place: None,
+        ahead: None,
+        slot: sources.whereabouts.and_then(|found| found.slot),
+        since: None,
+        waits_for: None,
+        earliest: None,
+        attempts: entry.as_ref().map(attempts).unwrap_or_default(),
+        attempts_made: attempts_made(entry.as_ref()),
+        outcome: entry.as_ref().and_then(outcome),
+        archive: archive(url, sources.dir)?,
+    };
+    if let Some(rest) = rest {
+        wait::explain(&mut why, rest, record.as_ref(), sources);
+    }
+    Ok(why)
+}
+
+fn state(
+    entry: Option<&Entry>,
+    rest: Option<Rest>,
+    whereabouts: Option<Whereabouts>,
+) -> &'static str {
+    let Some(entry) = entry else {
+        return "unknown";
+    };
+    let out = whereabouts.and_then(|found| found.spot);
+    match rest {
+        Some(Rest::Claimed { .. }) if matches!(out, Some(Spot::Out { .. })) => "in_flight",
+        Some(Rest::Claimed { .. }) => "claimed",
+        Some(Rest::Retry { .. }) => "retry",
+        Some(Rest::Queue { .. }) => "queued",
+        None => match entry
+            .fate
+            .as_ref()
+            .map(|fate| fate.report.outcome.class.column())
+        {
+            Some(Column::Done) => "done",
+            Some(Column::Failed) => "failed",
+            Some(Column::Refused) => "refused",
+            Some(Column::Queued) | None => "queued",
+        },
+    }
+}
+
+fn found(entry: &Entry, reader: &Reader) -> Result<Found> {
+    let link = &entry.link;
+    let mut path = Vec::new();
+    let mut via = link.via;
+    while let Some(key) = via.filter(|_| path.len() < MAX_PATH) {
+        let Some(page) = reader.entry(key)? else {
+            break;
+        };
+        path.push(page.link.url.to_string());
+        via = page.link.via;
+    }
+    let name = |key: &UrlKey| -> Result<Option<String>> {
+        Ok(reader.entry(*key)?.map(|entry| entry.link.url.to_string()))
+    };
+    let chain: Result<Vec<_>> = link.chain.iter().map(name).collect();
+    Ok(Found {
+        doc_id: link.doc_id,
+        seen: moment(link.seen),
+        kind: link.kind.as_str().into(),
+        depth: link.depth,
+        priority: link.priority,
+        via: path.first().cloned(),
+        path,
+        redirected_from: chain?.into_iter().flatten().collect(),
+    })
+}
+
+/// What the scope says now: of a known URL as it was found, of another as of a link on a seed.
+fn scope(url: &CrawlUrl, entry: Option<&Entry>, sources: &Sources<'_>) -> ScopeSays {
+    let link = match entry.map(|entry| &entry.link) {
+        Some(known) => Link {
+            url: known.url.clone(),
+            kind: known.kind,
+            depth: known.depth,
+            priority: known.priority,
+            via: known.via,
+            chain: known.chain.clone(),
+        },
+        None => Link {
+            url: url.clone(),
+            kind: LinkKind::A,
+            depth: 1,
+            priority: priority(LinkKind::A),
+            via: None,
+            chain: Vec::new(),
+        },
+    };
+    match (sources.scope)(&link) {
+        Ok(()) => ScopeSays {
+            accepted: true,
+            rule: accepting_rule(&link, sources.settings),
+        },
+        Err(outcome) => ScopeSays {
+            accepted: false,
+            rule: format!("{}: {}", outcome.class, outcome.reason),
+        },
+    }
+}
+
+fn accepting_rule(link: &Link, settings: &Settings) -> String {
+    let options = &settings.scope;
+    let near = match (link.kind, options.kind) {
+        (LinkKind::Seed, _) => "it is a seed",
+        (kind, _) if kind.is_requisite() => "pages are fetched with their requisites",
+        (_, ScopeKind::Host) => "scope host: its host is a seed's",
+        (_, ScopeKind::Domain) => "scope domain: its registered domain is a seed's",
+        (_, ScopeKind::Prefix) => "scope prefix: it lies below a seed's directory",
+        (_, ScopeKind::Any) => "scope any: every URL is taken",
+    };
+    let mut rule = near.to_owned();
+    if let (Some(max), true) = (options.max_depth, link.kind != LinkKind::Seed) {
+        rule += &format!("; depth {} of at most {max}", link.depth);
+    }
+    if !options.include.is_empty() && link.kind != LinkKind::Seed {
+        rule += "; an include pattern matches";
+    }
+    if !options.exclude.is_empty() {
+        rule += "; no exclude pattern matches";
+    }
+    rule
+}
+
+fn robots(url: &CrawlUrl, sources: &Sources<'_>) -> Result<Option<RobotsSays>> {
+    let Some(record) = sources.reader.robots(url.origin())? else {
+        return Ok(None);
+    };
+    let settings = sources.settings;
+    let robots = Robots::parse(&record.body, &settings.agent, &settings.limits);
+    let verdict = robots.verdict(url.target());
+    Ok(Some(RobotsSays {
+        origin: url.origin().into(),
+        status: record.status,
+        fetched: moment(record.fetched),
+        expires: moment(record.expires),
+        expired: record.expires <= sources.now,
+        allowed: verdict.allowed,
+        rule: verdict.rule.map(|rule| rule.to_string()),
+        crawl_delay_s: robots.crawl_delay().map(|delay| delay.as_secs_f64()),
+    }))
+}
+
+fn host(record: &HostRecord, sources: &Sources<'_>) -> HostSays {
+    let waits = record.not_before > sources.now;
+    HostSays {
+        name: record.name.clone(),
+        queued: record.queued,
+        asked: record.asked,
+        requests: record.requests,
+        failed: record.failed,
+        ms: record.millis,
+        budget_spent: record.exhausted,
+        blocked_since: record.blocked.map(moment),
+        rate: record.gap.map(crate::steer::rate_of),
+        not_before: waits.then(|| moment(record.not_before)),
+        gap_s: sources.whereabouts.map(|found| found.delay.as_secs_f64()),
+    }
+}
+
+fn said(reason: &str) -> Option<String> {
+    (!reason.is_empty()).then(|| reason.to_owned())
+}
+
+/// Every attempt, the last one included. A URL that was refused unasked has none.
+fn attempts(entry: &Entry) -> Vec<AttemptSays> {
+    let Some(fate) = &entry.fate else {
+        return Vec::new();
+    };
+    let line = |at: Timestamp, outcome: &Outcome, status: Option<u16>| AttemptSays {
+        at: moment(at),
+        class: outcome.class.to_string(),
+        status,
+        reason: said(&outcome.reason),
+    };
+    let earlier = fate.earlier.iter();
+    let mut all: Vec<_> = earlier
+        .map(|attempt| line(attempt.at, &attempt.outcome, attempt.status))
+        .collect();
+    let report = &fate.report;
+    if report.ip.is_some() || fate.due.is_some() {
+        all.push(line(report.at, &report.outcome, report.status));
+    }
+    all
+}
+
+fn attempts_made(entry: Option<&Entry>) -> u8 {
+    let fate = entry.and_then(|entry| entry.fate.as_ref());
+    fate.map_or(0, |fate| fate.attempts)
+}
+
+fn outcome(entry: &Entry) -> Option<OutcomeSays> {
+    let report = &entry.fate.as_ref()?.report;
+    Some(OutcomeSays {
+        class: report.outcome.class.to_string(),
+        reason: said(&report.outcome.reason),
+        status: report.status,
+        ip: report.ip,
+        bytes: report.bytes,
+        ms: report.millis,
+        redirect: report.redirect.clone(),
+    })
+}
+
+fn archive(url: &CrawlUrl, dir: &Path) -> Result<Option<ArchiveSays>> {
+    let line = orbweaver_store::lookup(dir, &surt(url), url.as_str())?;
+    Ok(line.map(|line| ArchiveSays {
+        revisit: line.is_revisit(),
+        file: format!("warc/{}", line.filename),
+        offset: line.offset,
+        length: line.length,
+        timestamp: line.timestamp,
+    }))
+}

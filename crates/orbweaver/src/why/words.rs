@@ -1,0 +1,189 @@
+//! The answer in plain words, a line a fact.
+
+use super::Why;
+use crate::units::human_bytes;
+
+impl Why {
+    /// The answer for a person. `dir` is how the crawl directory is called.
+    pub(crate) fn lines(&self, dir: &str) -> Vec<String> {
+        let mut lines = vec![
+            format!("url        {}", self.url),
+            format!("state      {}", self.state_words()),
+        ];
+        self.found_lines(&mut lines);
+        let verdict = if self.scope.accepted {
+            "accepted"
+        } else {
+            "refused"
+        };
+        let as_what = match &self.found {
+            Some(_) => "",
+            None => " (as a link on a seed)",
+        };
+        lines.push(format!(
+            "scope now  {verdict}{as_what}: {}",
+            self.scope.rule
+        ));
+        lines.push(format!("robots     {}", self.robots_words()));
+        self.host_line(&mut lines);
+        self.waiting_lines(&mut lines, dir);
+        self.outcome_lines(&mut lines);
+        lines
+    }
+
+    fn state_words(&self) -> String {
+        let words = match self.state.as_str() {
+            "unknown" => "not known: no page that was read links to it, and it is no seed",
+            "queued" => "queued: it has not been asked for yet",
+            "claimed" => "claimed: it is with the URL server, to be asked for next",
+            "in_flight" => "in flight: its request is out",
+            "retry" => "put off: an attempt failed, and it is asked for again",
+            "done" => "done",
+            "failed" => "failed: it is not asked for again",
+            _ => "refused: it is not asked for",
+        };
+        match &self.since {
+            Some(since) => format!("{words} (since {since})"),
+            None => words.into(),
+        }
+    }
+
+    fn found_lines(&self, lines: &mut Vec<String>) {
+        let Some(found) = &self.found else {
+            return;
+        };
+        lines.push(format!(
+            "found      {}, as number {}: kind {}, depth {}, priority {}",
+            found.seen, found.doc_id, found.kind, found.depth, found.priority
+        ));
+        match found.path.as_slice() {
+            [] if found.kind == "seed" => lines.push("linked by  nobody: it is a seed".into()),
+            [] => lines.push("linked by  no page: robots.txt or a redirect named it".into()),
+            [page, rest @ ..] => {
+                lines.push(format!("linked by  {page}"));
+                lines.extend(
+                    rest.iter()
+                        .map(|page| format!("           which {page} links to")),
+                );
+            }
+        }
+        for from in &found.redirected_from {
+            lines.push(format!("redirect   from {from}"));
+        }
+    }
+
+    fn robots_words(&self) -> String {
+        let Some(robots) = &self.robots else {
+            return "no robots.txt of its host is kept; it is asked for before the first page"
+                .into();
+        };
+        let verdict = match (&robots.rule, robots.allowed) {
+            (Some(rule), true) => format!("allowed by `{rule}`"),
+            (Some(rule), false) => format!("denied by `{rule}`"),
+            (None, _) => "allowed: no line is about it".into(),
+        };
+        let delay = robots.crawl_delay_s;
+        let delay = delay.map_or(String::new(), |delay| format!("; Crawl-delay {delay} s"));
+        let expiry = if robots.expired { "expired" } else { "expires" };
+        format!(
+            "{verdict}{delay} (status {}, fetched {}, {expiry} {})",
+            robots.status, robots.fetched, robots.expires
+        )
+    }
+
+    fn host_line(&self, lines: &mut Vec<String>) {
+        let Some(host) = &self.host else {
+            return;
+        };
+        lines.push(format!(
+            "host       {}: {} queued, {} requests, {} failed, {} ms an answer",
+            host.name, host.queued, host.requests, host.failed, host.ms
+        ));
+        if let Some(since) = &host.blocked_since {
+            lines.push(format!("           blocked by an operator since {since}"));
+        }
+        if let Some(rate) = host.rate {
+            lines.push(format!(
+                "           an operator has set its rate to {rate} requests/s"
+            ));
+        }
+        if host.budget_spent {
+            lines.push("           its budget of pages is spent".into());
+        }
+        if let Some(until) = &host.not_before {
+            lines.push(format!("           has asked for patience until {until}"));
+        }
+    }
+
+    fn waiting_lines(&self, lines: &mut Vec<String>, dir: &str) {
+        if let Some(place) = &self.place {
+            let slot = self
+                .slot
+                .map_or(String::new(), |slot| format!(", slot {slot}"));
+            let ahead = match self.ahead {
+                Some(ahead) => format!(", {ahead} before it"),
+                None => String::new(),
+            };
+            lines.push(format!("where      {place}{slot}{ahead}"));
+        }
+        if let Some(waits_for) = &self.waits_for {
+            let host = self.host.as_ref().map_or("HOST", |host| &host.name);
+            let waits_for = waits_for.replace("DIR", dir).replace("HOST", host);
+            lines.push(format!("waits for  {waits_for}"));
+        }
+        if let Some(earliest) = &self.earliest {
+            lines.push(format!("earliest   {earliest}"));
+        }
+    }
+
+    fn outcome_lines(&self, lines: &mut Vec<String>) {
+        let with = |reason: &Option<String>, status: Option<u16>| {
+            let status = status.map_or(String::new(), |status| format!(", status {status}"));
+            let reason = reason
+                .as_ref()
+                .map_or(String::new(), |why| format!(": {why}"));
+            format!("{status}{reason}")
+        };
+        let hidden = usize::from(self.attempts_made).saturating_sub(self.attempts.len());
+        if hidden > 0 {
+            lines.push(format!("attempts   {hidden} earlier ones are not kept"));
+        }
+        for attempt in &self.attempts {
+            lines.push(format!(
+                "attempt    {} {}{}",
+                attempt.at,
+                attempt.class,
+                with(&attempt.reason, attempt.status)
+            ));
+        }
+        if let Some(outcome) = &self.outcome {
+            lines.push(format!(
+                "outcome    {}{}",
+                outcome.class,
+                with(&outcome.reason, outcome.status)
+            ));
+            if let Some(ip) = outcome.ip {
+                lines.push(format!(
+                    "           from {ip}, {} in {} ms, {} attempts",
+                    human_bytes(outcome.bytes),
+                    outcome.ms,
+                    self.attempts_made
+                ));
+            }
+            if let Some(target) = &outcome.redirect {
+                lines.push(format!("           redirects to {target}"));
+            }
+        }
+        if let Some(archive) = &self.archive {
+            let kind = if archive.revisit {
+                "revisit record"
+            } else {
+                "record"
+            };
+            lines.push(format!(
+                "archive    {}, {kind} at byte {} ({} bytes), captured {}",
+                archive.file, archive.offset, archive.length, archive.timestamp
+            ));
+        }
+    }
+}
