@@ -270,6 +270,7 @@ impl Heart {
             if let Some(Work::Page(candidate, _)) = found.next.take() {
                 found.queue.push_front(candidate);
             }
+            self.bench.enter(slot, SlotState::Emptied);
             self.settle(slot, now);
             return;
         }

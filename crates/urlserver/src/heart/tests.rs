@@ -1,5 +1,6 @@
 //! The behaviour of the heart, in the order in which the design of the URL server tells it.
 
+mod addresses;
 mod steering;
 
 use std::collections::VecDeque;

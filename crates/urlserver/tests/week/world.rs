@@ -222,6 +222,9 @@ impl World {
             "the ledger"
         );
         let out = self.flights.len() - self.free.len();
+        // Whoever could go has gone, unless as many are out as may be.
+        let full = census.orders >= self.plan.options.in_flight;
+        assert!(census.ready == 0 || full || self.draining, "{census:?}");
         assert!(census.orders == out && out <= self.plan.options.in_flight);
         assert!(census.hosts <= self.plan.options.queue_count + census.orders + 1000);
         self.tally.most_hosts = self.tally.most_hosts.max(census.hosts);
