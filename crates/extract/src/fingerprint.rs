@@ -64,12 +64,13 @@ fn numbers(target: &str) -> Vec<Word> {
         .collect()
 }
 
-/// A word, as a number and what it is made of. Seven bits a letter keep nine of them apart, which is all
+/// A word, as a number, and whether digits are in it. Seven bits a letter keep nine of them apart, which is all
 /// that a word needs; nobody gains by a page that passes for another.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Word {
     bits: u64,
     len: u32,
+    /// `DIGIT` or nothing.
     kinds: u8,
 }
 
@@ -78,7 +79,7 @@ impl Word {
         Self {
             bits: self.bits.rotate_left(7) ^ u64::from(b),
             len: self.len + 1,
-            kinds: self.kinds | kind_of(b),
+            kinds: self.kinds | kind_of(b) & DIGIT,
         }
     }
 }
@@ -100,8 +101,13 @@ impl Words {
     fn read(&mut self, text: &[u8]) {
         let mut word = Word::default();
         for &b in text {
+            // Most bytes are letters, and most words nothing else.
             match kind_of(b) {
-                LETTER | DIGIT => word = word.with(b),
+                LETTER => {
+                    word.bits = word.bits.rotate_left(7) ^ u64::from(b);
+                    word.len += 1;
+                }
+                DIGIT => word = word.with(b),
                 WIDE => {
                     word = word.with(b);
                     if word.len >= PIECE {

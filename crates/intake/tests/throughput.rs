@@ -5,7 +5,7 @@ use std::time::Instant;
 use orbweaver_intake::{
     Canonicalizer, Found, Outlinks, PageRef, Scope, ScopeOptions, TrapOptions, Traps, surt,
 };
-use orbweaver_model::{CrawlUrl, KeySeed, Limits, LinkKind, Timestamp};
+use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, Timestamp};
 
 #[test]
 #[ignore = "a measurement"]
@@ -57,6 +57,26 @@ fn nanoseconds_a_link() {
             links / rounds as usize
         );
     }
+    let links: Vec<Link> = (0..30)
+        .map(|n| Link {
+            url: CrawlUrl::from_canonical(&format!("https://example.org/dir/sub-{n}/{n}?id={n}"))
+                .unwrap(),
+            kind: LinkKind::A,
+            depth: 1,
+            priority: 16,
+            via: None,
+            chain: Vec::new(),
+        })
+        .collect();
+    let traps = Traps::new(TrapOptions::default(), seed, Timestamp::default());
+    let started = Instant::now();
+    for _ in 0..10_000 {
+        assert!(links.iter().all(|link| traps.verdict(link, None).is_ok()));
+    }
+    println!(
+        "traps: {} ns a link",
+        started.elapsed().as_nanos() / 300_000
+    );
     let started = Instant::now();
     let bytes: usize = (0..100_000).map(|_| surt(&url).len()).sum();
     println!(

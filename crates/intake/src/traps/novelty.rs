@@ -18,11 +18,14 @@ const RECENT: usize = 8;
 /// Families of near-copies that are known of one host.
 const FAMILIES: usize = 8;
 
+/// Fingerprints of a pattern after which it can be known as one with new pages.
+const FEW: u32 = 4;
+
 /// Of the pages of a pattern whose pages were new so far, one in this many is looked at.
 const PATTERN_SAMPLE: u32 = 8;
 
 /// Of the pages of a host without a family, one in this many is looked at.
-const HOST_SAMPLE: u32 = 4;
+const HOST_SAMPLE: u32 = 16;
 
 /// All pages of a host are looked at while it has a family of this many.
 const SUSPICIOUS: u32 = 2;
@@ -157,10 +160,10 @@ impl Pages {
         (self.copies & mask).count_ones()
     }
 
-    /// True until a window's worth of fingerprints has shown that half of the pages or more are new.
+    /// True until some fingerprints have shown that more than half of the pages are new.
     fn is_undecided(&self) -> bool {
-        let window = u32::from(self.window);
-        self.prints == 0 || self.prints < window || self.copies_of_last(window) * 2 >= window
+        let last = self.prints.min(self.window.into());
+        last < FEW || self.copies_of_last(last) * 2 >= last
     }
 }
 

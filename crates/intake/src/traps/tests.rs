@@ -97,7 +97,7 @@ fn ten_thousand_different_articles_are_no_trap_and_few_are_looked_at() {
         assert_eq!(copy, None);
         assert_eq!(why(&traps, &format!("http://h/article/{}", n + 1)), "");
     }
-    assert!(taken < 10_000 / 3, "{taken} fingerprints");
+    assert!(taken < 10_000 / 5, "{taken} fingerprints");
 }
 
 #[test]
@@ -159,10 +159,7 @@ fn links_of_copies_are_not_followed_whatever_their_pattern() {
             .map(|i| (b'a' + (hash >> (i * 5)) as u8 % 26) as char)
             .collect()
     };
-    for n in 0..10 {
-        traps.note(&url(&format!("http://h/article/{n}")), || print(n));
-    }
-    for n in 10..40 {
+    for n in 0..40 {
         traps.note(&url(&format!("http://h/article/{n}")), || print(n));
     }
     let first = (0..200).find_map(|n| {
@@ -171,7 +168,7 @@ fn links_of_copies_are_not_followed_whatever_their_pattern() {
         Some((n, page, why))
     });
     let (n, page, outcome) = first.expect("a verdict on the copies");
-    assert!(n < 60, "only after {n} copies");
+    assert!(n < 70, "only after {n} copies");
     assert_eq!(
         outcome.reason,
         format!(
