@@ -189,7 +189,7 @@ fn politeness(census: &Census, settings: &Settings) -> Limit {
                         )
                     ),
                 ),
-                "`--rate`, where the sites' owners agree and no Crawl-delay asks for more",
+                "`--rate`, where the sites' owners agree and no Crawl-delay asks for more; for slow hosts `[politeness] slow_factor`",
                 ceiling,
             )
         }

@@ -90,6 +90,13 @@ pub(crate) fn print(dir: &CrawlDir, outline: &Outline) -> Result<()> {
             "private addresses are asked only on request: --allow-net CIDR"
         )?;
     }
+    if let Some(blocked) = status.hosts_seen.blocked.first() {
+        let host = &blocked.host;
+        writeln!(
+            out,
+            "blocked:           orbweaver ctl {shown} unblock {host}"
+        )?;
+    }
     if status.queued > 0 {
         writeln!(out, "to go on:          orbweaver crawl -o {shown}")?;
     }
