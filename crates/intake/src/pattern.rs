@@ -39,19 +39,22 @@ pub(crate) struct Pattern<'a> {
 
 impl<'a> Pattern<'a> {
     pub(crate) fn of(url: &'a CrawlUrl) -> Self {
-        let target = url.target();
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut text = String::with_capacity(url.host().len() + target.len() + 16);
+        let (path, query) = parts(url);
+        let mut text = String::with_capacity(url.as_str().len() + 8);
         text.push_str(url.host());
-        for segment in path.split('/').skip(1) {
+        let mut parameters = false;
+        for segment in split(path.get(1..).unwrap_or_default(), b'/') {
             text.push('/');
-            // Parameters of a segment, as in `;jsessionid=…`.
-            for (index, part) in segment.split(';').enumerate() {
-                if index == 0 {
-                    fold(part, &mut text);
-                } else {
-                    text.push(';');
-                    text.push_str(part.split('=').next().unwrap_or_default());
+            match split_once(segment, b';') {
+                None => fold(segment, &mut text),
+                // Parameters of a segment, as in `;jsessionid=…`.
+                Some((name, rest)) => {
+                    parameters = true;
+                    fold(name, &mut text);
+                    for parameter in split(rest, b';') {
+                        text.push(';');
+                        text.push_str(name_of(parameter));
+                    }
                 }
             }
         }
@@ -61,10 +64,11 @@ impl<'a> Pattern<'a> {
             names: Vec::new(),
             twin: None,
         };
-        if !query.is_empty() {
-            pattern.add_query(query);
+        let session = pattern.add_query(query);
+        // Most URLs have nothing that could be a session id.
+        if session || parameters || split(path, b'/').any(|segment| segment.starts_with('(')) {
+            pattern.twin = twin(url.as_str());
         }
-        pattern.twin = twin(url.as_str());
         pattern
     }
 
@@ -73,24 +77,66 @@ impl<'a> Pattern<'a> {
         self.text.get(..self.path_len).unwrap_or_default()
     }
 
-    fn add_query(&mut self, query: &'a str) {
-        for argument in query.split('&').take(MAX_NAMES) {
-            self.names
-                .push(argument.split('=').next().unwrap_or_default());
+    /// Adds the names of a query; true when one of its values looks like a session id.
+    fn add_query(&mut self, query: &'a str) -> bool {
+        if query.is_empty() {
+            return false;
+        }
+        let mut session = false;
+        for argument in split(query, b'&').take(MAX_NAMES) {
+            let name = name_of(argument);
+            self.names.push(name);
+            session |= session::is_session_name(name)
+                || argument.get(name.len() + 1..).is_some_and(is_random);
+        }
+        if let [name] = self.names.as_slice() {
+            self.text.push('?');
+            // A query without a name is a value, and varies like one.
+            if name.len() == query.len() {
+                fold(name, &mut self.text);
+            } else {
+                self.text.push_str(name);
+            }
+            return session;
         }
         let mut sorted = self.names.clone();
         sorted.sort_unstable();
         sorted.dedup();
         for (index, name) in sorted.into_iter().enumerate() {
             self.text.push(if index == 0 { '?' } else { '&' });
-            // A query without names is a value, and varies like one.
-            if self.names.len() == 1 && !query.contains('=') {
-                fold(name, &mut self.text);
-            } else {
-                self.text.push_str(name);
-            }
+            self.text.push_str(name);
         }
+        session
     }
+}
+
+/// Path and query. Found byte by byte, here and below: the searches of the standard library are made for
+/// texts longer than these.
+fn parts(url: &CrawlUrl) -> (&str, &str) {
+    let target = url.target();
+    split_once(target, b'?').unwrap_or((target, ""))
+}
+
+fn name_of(argument: &str) -> &str {
+    split_once(argument, b'=').map_or(argument, |(name, _)| name)
+}
+
+fn split_once(text: &str, at: u8) -> Option<(&str, &str)> {
+    let place = text.bytes().position(|b| b == at)?;
+    Some((text.get(..place)?, text.get(place + 1..)?))
+}
+
+fn split(text: &str, at: u8) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (part, after) = match split_once(text, at) {
+            Some((part, after)) => (part, Some(after)),
+            None => (text, None),
+        };
+        rest = after;
+        Some(part)
+    })
 }
 
 /// Appends a segment with what varies in it replaced.
@@ -98,19 +144,19 @@ fn fold(segment: &str, out: &mut String) {
     let mut digits = 0;
     let mut hex = 0;
     let mut joints = 0;
-    let mut others = 0;
+    let mut marks = 0;
     for b in segment.bytes() {
         match b {
             b'0'..=b'9' => digits += 1,
             b'a'..=b'f' | b'A'..=b'F' => hex += 1,
             b'-' | b'_' => joints += 1,
-            b'.' | b'%' | b'~' | b',' | b'+' | b'!' | b'(' | b')' | b':' | b'@' => others += 100,
-            _ => others += 1,
+            b'g'..=b'z' | b'G'..=b'Z' => {}
+            _ => marks += 1,
         }
     }
     let len = segment.len();
-    let is_hex = len >= HEX_ID && others == 0 && digits > 0 && hex > 0;
-    let is_mixed = len >= ID && others < 100 && digits >= 3;
+    let is_hex = len >= HEX_ID && digits > 0 && hex > 0 && digits + hex + joints == len;
+    let is_mixed = len >= ID && digits >= 3 && marks == 0;
     if digits == 0 && len < LONG {
         out.push_str(if is_month(segment) {
             "{month}"
@@ -132,16 +178,17 @@ fn fold(segment: &str, out: &mut String) {
 
 fn fold_numbers(segment: &str, out: &mut String) {
     let mut rest = segment;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-        let (text, number) = rest.split_at(start);
-        out.push_str(text);
+    loop {
+        let text = rest.bytes().take_while(|b| !b.is_ascii_digit()).count();
+        out.push_str(rest.get(..text).unwrap_or_default());
+        rest = rest.get(text..).unwrap_or_default();
+        if rest.is_empty() {
+            break;
+        }
         out.push_str("{n}");
-        let end = number.find(|c: char| !c.is_ascii_digit());
-        rest = number
-            .get(end.unwrap_or(number.len())..)
-            .unwrap_or_default();
+        let number = rest.bytes().take_while(u8::is_ascii_digit).count();
+        rest = rest.get(number..).unwrap_or_default();
     }
-    out.push_str(rest);
 }
 
 /// The URL without session ids, known by their names or by their looks; none when there are none.
@@ -184,7 +231,12 @@ const MONTHS: &[&str] = &[
 
 /// An English name of a month, or its first three letters.
 fn is_month(segment: &str) -> bool {
+    let first = segment.bytes().next().map(|b| b.to_ascii_lowercase());
     (3..=9).contains(&segment.len())
+        && matches!(
+            first,
+            Some(b'a' | b'd' | b'f' | b'j' | b'm' | b'n' | b'o' | b's')
+        )
         && MONTHS.iter().any(|month| {
             month.eq_ignore_ascii_case(segment)
                 || (segment.len() == 3
@@ -227,10 +279,16 @@ const CALENDAR_WORDS: &[&str] = &[
 /// The year of a page of a calendar, when the URL is one beyond doubt: a path that *ends* in a date, or
 /// parameters that are one. `/1865/04/15/a-headline` is an article and has none.
 pub(crate) fn calendar_year(url: &CrawlUrl) -> Option<u16> {
-    if !url.target().bytes().any(|b| b.is_ascii_digit()) {
+    let mut run = 0;
+    let four_digits = url.target().bytes().any(|b| {
+        run = if b.is_ascii_digit() { run + 1 } else { 0 };
+        run == 4
+    });
+    if !four_digits {
         return None;
     }
-    path_year(url.path()).or_else(|| query_year(url.query()?))
+    let (path, query) = parts(url);
+    path_year(path).or_else(|| query_year(query))
 }
 
 fn path_year(path: &str) -> Option<u16> {

@@ -44,7 +44,11 @@ pub(crate) fn strip_session_ids(url: &str) -> Cow<'_, str> {
 }
 
 fn is_session_argument(argument: &str) -> bool {
-    let name = argument.split('=').next().unwrap_or_default();
+    is_session_name(argument.split('=').next().unwrap_or_default())
+}
+
+/// Whether a query argument with this name is a session id.
+pub(crate) fn is_session_name(name: &str) -> bool {
     NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
         || starts_with_ignore_case(name, "aspsessionid")
 }
