@@ -46,7 +46,8 @@ impl Default for TrapOptions {
         Self {
             near_copies: 30,
             combinations: 200,
-            domain_hosts: 1000,
+            // Large honest domains have tens of thousands of hosts; a wildcard has no end.
+            domain_hosts: 50_000,
             first_year: 1990,
             years_ahead: 2,
             memory: 8 << 20,
