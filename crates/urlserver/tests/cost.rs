@@ -23,6 +23,10 @@ use orbweaver_model::{
 };
 use orbweaver_urlserver::{Action, Done, Heart, Resolved, UrlServerOptions};
 
+/// The allocator of the program, for what the heart allocates belongs to its cost.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Orders in one round.
 const ORDERS: usize = 50_000;
 /// Rounds of each size.

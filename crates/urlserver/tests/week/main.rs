@@ -82,7 +82,7 @@ fn a_week_of_a_million_hosts() {
         seed: number("ORBWEAVER_SIM_SEED", 1),
         hosts: number("ORBWEAVER_SIM_HOSTS", 1_000_000) as u32,
         urls: number("ORBWEAVER_SIM_URLS", 50_000_000) as u32,
-        restart_every: 8 * 3600,
+        restart_every: 3600,
         options: UrlServerOptions {
             queue_count: 16_384,
             in_flight: 2048,
