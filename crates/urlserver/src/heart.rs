@@ -136,7 +136,7 @@ impl Heart {
             let host = host.as_str().into();
             steering.entry(host).or_default().apply(*setting);
         }
-        let asked_before = |delay: Duration| options.resumed.then(|| now.after(delay / 20));
+        let asked_before = |delay| (options.resumed).then(|| politeness::asked_before(now, delay));
         Ok(Self {
             host_delay,
             ip_delay,
@@ -262,7 +262,6 @@ impl Heart {
 
     /// An order is over. A name that is unknown, or whose place has been used again, is passed over.
     pub fn done(&mut self, trans: TransId, done: Done, now: Timestamp) {
-        let ip_delay = self.ip_delay;
         let Some((slot, host)) = self.bench.pair(trans.slot) else {
             return;
         };
@@ -270,8 +269,8 @@ impl Heart {
             return;
         };
         self.orders -= 1;
-        let seen = |delay| politeness::seen(done.sent, done.first_byte, done.ended, delay);
-        host.clock.done(seen(host.delay), out.announced);
+        let seen = politeness::seen(&done, host.delay, self.options.host_concurrent);
+        host.clock.done(seen, out.announced);
         let response = done.sent.zip(done.first_byte);
         let response = response.map(|(sent, first_byte)| first_byte.since(sent));
         host.fit_pace(response, done.failed, self.adapt);
@@ -279,7 +278,8 @@ impl Heart {
             host.try_next_address(out.ip);
         }
         if let Some(state) = self.ips.get_mut(out.ip) {
-            state.clock.done(seen(ip_delay), out.announced);
+            let seen = politeness::seen(&done, self.ip_delay, self.options.ip_concurrent);
+            state.clock.done(seen, out.announced);
         }
         if let Some(job) = out.job {
             let answer = done.robots.unwrap_or_else(|| {

@@ -1,9 +1,10 @@
 //! Windows and gaps: when a host, or an address, may be asked again.
 //!
 //! The promise is about what the *server* counts. It sees a request later than we write it, by an
-//! unknown time; only its answer proves that it has seen it. So the gap starts at the first byte of the
-//! answer, or, when the answer is slow, at the written request plus a twentieth of the delay, which is
-//! the jitter between our write and the server's read that we reckon with.
+//! unknown time; only its answer proves that it has seen it. So with one request out at a time the gap
+//! starts at the first byte of the answer, and is exact whatever stalls on the way. With several out, the
+//! next must not wait for an answer that is slow: then it starts at the written request plus a twentieth
+//! of the delay, the jitter between our write and the server's read that we reckon with, if that is earlier.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -12,9 +13,19 @@ use std::time::Duration;
 use orbweaver_model::Timestamp;
 
 use crate::hash::HashMap;
+use crate::message::Done;
 
 /// What every timestamp has lost by being cut to whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
+
+/// How long after the start of a process the last request of the one before it has reached its server, at the
+/// least. No answer will prove it any more, and a start is rare enough to be generous.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// When the process before may have asked anybody for the last time, as a server sees it.
+pub(crate) fn asked_before(start: Timestamp, delay: Duration) -> Timestamp {
+    start.after(way(delay).max(LAST_WORDS))
+}
 
 /// How long after it was written a request has reached its server, at the latest. A host without a
 /// delay may get one at any time, from its robots.txt, and is reckoned with as if it had one of a second.
@@ -109,19 +120,14 @@ impl Clock {
     }
 }
 
-/// When the server had seen a request, at the latest.
-pub(crate) fn seen(
-    sent: Option<Timestamp>,
-    first_byte: Option<Timestamp>,
-    ended: Timestamp,
-    delay: Duration,
-) -> Timestamp {
-    match (sent.map(|at| at.after(way(delay))), first_byte) {
-        (Some(reckoned), Some(proof)) => reckoned.min(proof),
-        (Some(reckoned), None) => reckoned,
-        (None, Some(proof)) => proof,
-        // Nothing was written, but a connection may have been opened: Req_Host_Per_Sec counts those.
-        (None, None) => ended,
+/// When the server had seen a request that is over, at the latest. `window` is how many may be out.
+pub(crate) fn seen(done: &Done, delay: Duration, window: u16) -> Timestamp {
+    match (done.sent.map(|at| at.after(way(delay))), done.first_byte) {
+        (Some(reckoned), Some(proof)) if window > 1 => reckoned.min(proof),
+        (Some(reckoned), None) if window > 1 => reckoned,
+        (_, Some(proof)) => proof,
+        // Until the end a request may have been read, or a connection been opened; Req_Host_Per_Sec counts both.
+        (_, None) => done.ended,
     }
 }
 

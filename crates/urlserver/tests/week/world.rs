@@ -73,8 +73,11 @@ struct Server {
 struct Kept {
     /// When it expires; 0 when it was never stored.
     expires: Micros,
-    /// Since when the heart knows it.
+    /// Since when it is known.
     known: Micros,
+    /// The process whose heart knows it. What the doc index has kept it hands over with the first URLs of
+    /// the host, and a host that is only asked for the robots.txt of another has none.
+    process: u32,
 }
 
 pub(crate) struct World {
@@ -193,7 +196,7 @@ impl World {
             // After a stall what has happened meanwhile is heard of late; servers have their own watches.
             self.now = at.max(self.now);
             self.happened = at;
-            if process != self.process && !self.outlives(what) {
+            if process != self.process && !self.outlives(at, what) {
                 continue;
             }
             self.take(what);
@@ -202,9 +205,11 @@ impl World {
         }
     }
 
-    /// Whether something of a process that is over happens all the same: what it has written arrives.
-    fn outlives(&self, what: What) -> bool {
-        matches!(what, What::Arrive { written, .. } if written <= self.died)
+    /// Whether something of a process that is over happens all the same: what it has written arrives, but
+    /// not for long.
+    fn outlives(&self, at: Micros, what: What) -> bool {
+        let written = matches!(what, What::Arrive { written, .. } if written <= self.died);
+        written && at <= self.died + SECOND / 4
     }
 
     /// The ledger, and the limits on the whole.
@@ -375,6 +380,7 @@ impl World {
                 self.robots[host as usize] = Kept {
                     expires: record.expires.as_millis() * 1000,
                     known: self.now,
+                    process: self.process,
                 };
             }
         }
@@ -401,6 +407,7 @@ impl World {
                     status: 200,
                     body,
                 };
+                self.robots[host as usize].process = self.process;
                 self.heart
                     .known_robots(&format!("http://h{host}"), record, stamp(self.now));
             }
@@ -463,11 +470,15 @@ impl World {
     fn launch(&mut self, order: Order, host: u32, ip: u32) {
         let options = &self.plan.options;
         let gap = |rate: f64| if rate > 0.0 { (1e6 / rate) as u64 } else { 0 };
-        // The way to the server takes up to a twentieth of the shorter of the two delays.
-        let jitter = gap(options.host_per_sec).min(gap(options.ip_per_sec)) / 20;
+        // The way to the server takes up to a twentieth of the shorter of the two delays. With one request
+        // out at a time it may take as long as it likes, for the answer proves that it is over.
+        let mut jitter = gap(options.host_per_sec).min(gap(options.ip_per_sec)) / 20;
+        if options.host_concurrent.max(options.ip_concurrent) == 1 && self.dice.percent(5) {
+            jitter = 3 * SECOND;
+        }
         // A Crawl-delay binds the orders that are given after it is known.
         let kept = self.robots[host as usize];
-        let wanted = if kept.expires > self.now {
+        let wanted = if kept.expires > self.now && kept.process == self.process {
             web::crawl_delay(host).min(300) * SECOND
         } else {
             0

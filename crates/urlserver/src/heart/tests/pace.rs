@@ -46,11 +46,10 @@ fn a_failing_host_is_asked_less_and_a_host_that_answers_again_is_asked_as_before
     let (mut rig, order) = rig();
     let start = rig.now;
     end(&mut rig, &order, None);
-    // Counted from a twentieth of the usual second after the request was written.
-    let order = next_after(&mut rig, start, 50 + 2000 + 1);
+    let order = next_after(&mut rig, start, 2000 + 1);
     let start = rig.now;
     end(&mut rig, &order, None);
-    let order = next_after(&mut rig, start, 100 + 4000 + 1);
+    let order = next_after(&mut rig, start, 4000 + 1);
     let start = rig.now;
     end(&mut rig, &order, Some(10));
     next_after(&mut rig, start, 10 + 2000 + 1);
@@ -61,7 +60,7 @@ fn a_slow_host_is_asked_less() {
     let (mut rig, order) = rig();
     let start = rig.now;
     end(&mut rig, &order, Some(3000));
-    next_after(&mut rig, start, 50 + 6000 + 1);
+    next_after(&mut rig, start, 3000 + 6000 + 1);
 }
 
 #[test]
