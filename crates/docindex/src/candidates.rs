@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use orbweaver_model::{Candidate, Claimed, Event, Outcome, OutcomeClass, Timestamp, UrlKey};
+use orbweaver_model::{Candidate, Claimed, Event, Spent, Timestamp, UrlKey};
 
+use crate::budgets::Room;
 use crate::error::Result;
 use crate::hosts::Host;
 use crate::index::DocIndex;
@@ -27,7 +28,8 @@ impl<L: PartitionLog> DocIndex<L> {
     /// join the queue first. Empty when nothing can be offered.
     pub fn candidates(&mut self, wanted: &Wanted, now: Timestamp) -> Result<Vec<Candidate>> {
         if self.next_due().is_some_and(|due| due <= now) {
-            self.apply([Event::Due { now }])?;
+            let visits = self.options.recrawl;
+            self.apply([Event::Due { now, visits }])?;
         }
         let mut found = Vec::new();
         let mut claims = Vec::new();
@@ -44,15 +46,19 @@ impl<L: PartitionLog> DocIndex<L> {
                 break;
             };
             offered.insert(host);
-            let room = self.budget_left(host);
-            if room == Some(0) {
-                exhausted.extend(self.exhaustion(host, now));
-                continue;
-            }
-            let most = wanted
-                .per_host
-                .min(wanted.urls - found.len())
-                .min(room.unwrap_or(usize::MAX));
+            let room = match self.room(host, now) {
+                Room::Urls(room) => room,
+                Room::Spent(spent, outcome) => {
+                    exhausted.push(Event::Exhaust {
+                        host,
+                        spent,
+                        outcome,
+                        at: now,
+                    });
+                    continue;
+                }
+            };
+            let most = wanted.per_host.min(wanted.urls - found.len()).min(room);
             self.take(host, most, &mut found, &mut claims)?;
         }
         if !claims.is_empty() {
@@ -115,32 +121,23 @@ impl<L: PartitionLog> DocIndex<L> {
                 depth: waiting.depth,
                 attempts: waiting.attempts,
                 chain: waiting.chain,
+                revisit: waiting.revisit,
             });
         }
         Ok(())
     }
 
-    /// How many more URLs of a host may be handed out; none when there is no limit.
-    fn budget_left(&self, host: u64) -> Option<usize> {
-        let limit = self.options.host_pages;
-        let host = self.fold.hosts.get(host)?;
-        (limit > 0).then(|| limit.saturating_sub(host.record.asked + host.claimed) as usize)
-    }
-
-    /// The end of a host whose budget is spent for good, not only lent to claims.
-    fn exhaustion(&self, hash: u64, at: Timestamp) -> Option<Event> {
-        let host = self.fold.hosts.get(hash)?;
-        let limit = self.options.host_pages;
-        (host.record.asked >= limit).then(|| Event::Exhaust {
-            host: hash,
-            outcome: Outcome::because(
-                OutcomeClass::DeniedPolicy,
-                format!(
-                    "the budget of {limit} pages for {} is spent",
-                    host.record.name
-                ),
-            ),
-            at,
-        })
+    /// How many more URLs of a host may be handed out.
+    fn room(&self, hash: u64, now: Timestamp) -> Room {
+        let hosts = &self.fold.hosts;
+        match hosts.get(hash) {
+            // What still waits after that was asked for before.
+            Some(host) if host.record.spent == Some(Spent::Pages) => Room::Urls(usize::MAX),
+            Some(host) => {
+                let domain = hosts.domain(host);
+                (self.options.budgets).room(&host.record, host.claimed, domain, now)
+            }
+            None => Room::Urls(usize::MAX),
+        }
     }
 }

@@ -5,11 +5,13 @@
 //! same events comes to the same state.
 //!
 //! The life of a URL: unknown → queued (`Links`, `Done` of another) → claimed (`Claim`) → finished (`Done`)
-//! or waiting for a retry (`Retry`) → queued again (`Due`). A new `Epoch` returns claims to the queue.
+//! or waiting for a retry (`Retry`) → queued again (`Due`). A new `Epoch` returns claims to the queue. In a crawl
+//! that goes on for ever a finished URL is queued again when its next visit is due (`Schedule`, `Due`).
 
 mod budget;
 mod chains;
 mod seeds;
+mod visits;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,11 +19,11 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Builder;
 
 use orbweaver_model::{
-    Claimed, Event, HostSetting, KeySeed, LinkKind, NewLink, OutcomeClass, Report, Timestamp,
-    UrlKey,
+    Claimed, Event, HostSetting, KeySeed, LinkKind, NewLink, OutcomeClass, Report, Revisit,
+    Timestamp, UrlKey,
 };
 
-use self::budget::{spent_budget, unasked};
+use self::budget::{refusal, unasked};
 use self::chains::breaks_chain;
 use crate::error::Result;
 use crate::hosts::Hosts;
@@ -47,6 +49,8 @@ pub(crate) struct Fold {
     fresh: HashMap<UrlKey, Fate, Xxh3Builder>,
     /// The earliest retry, when there is one.
     pub(crate) next_due: Option<Timestamp>,
+    /// The earliest visit to a finished URL, when one is planned.
+    pub(crate) next_visit: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy)]
@@ -68,6 +72,7 @@ impl Fold {
             open_batches: HashMap::default(),
             fresh: HashMap::default(),
             next_due: None,
+            next_visit: None,
         }
     }
 
@@ -85,7 +90,9 @@ impl Fold {
             | Event::Robots { .. }
             | Event::Host { .. }
             | Event::Setting { .. } => false,
-            Event::Done { key, report, links } => {
+            Event::Done {
+                key, report, links, ..
+            } => {
                 let class = report.outcome.class;
                 let judged = class == OutcomeClass::RedirectFollowed || breaks_chain(class);
                 judged || names_seeds(links) || !self.claimed.contains_key(key)
@@ -93,6 +100,7 @@ impl Fold {
             Event::Retry { key, .. } => !self.claimed.contains_key(key),
             Event::Epoch { .. }
             | Event::Return { .. }
+            | Event::Schedule { .. }
             | Event::Due { .. }
             | Event::Exhaust { .. } => true,
         }
@@ -116,16 +124,33 @@ impl Fold {
                 self.claim(*number, *at, urls, store, batch);
                 Ok(())
             }
-            Event::Done { key, report, links } => {
-                if self.done(*key, report, store, batch)? {
+            Event::Done {
+                key,
+                report,
+                links,
+                revisit,
+            } => {
+                if self.done(*key, report, revisit.as_deref(), store, batch)? {
                     self.links(links, report.at, store, batch)?;
                 }
                 Ok(())
             }
             Event::Retry { key, report, due } => self.retry(*key, report, *due, store, batch),
             Event::Return { keys } => self.give_back(keys, store, batch),
-            Event::Due { now } => self.due(*now, store, batch),
-            Event::Exhaust { host, outcome, at } => self.exhaust(*host, outcome, *at, store, batch),
+            Event::Schedule { visits } => self.schedule(visits, store, batch),
+            Event::Due { now, visits } => {
+                self.due(*now, store, batch)?;
+                match visits {
+                    true => self.visit(*now, store, batch),
+                    false => Ok(()),
+                }
+            }
+            Event::Exhaust {
+                host,
+                spent,
+                outcome,
+                at,
+            } => self.exhaust(*host, *spent, outcome, *at, store, batch),
             Event::Robots { origin, robots } => {
                 batch.put(&store.robots, origin.as_bytes(), robots);
                 Ok(())
@@ -167,10 +192,12 @@ impl Fold {
         for guard in store.claims.iter() {
             let (number, urls) = guard.into_inner()?;
             for claim in decode::<ClaimRecord>("claims", &urls)?.urls {
-                if Self::is_open(&claim, store)?
+                let fate = store.fate(claim.key)?;
+                if Self::is_open(&claim, fate.as_ref())
                     && let Some(link) = store.link(claim.key)?
                 {
-                    self.enqueue(claim.key, &link, claim.attempts, store, batch);
+                    let waiting = link.queued(claim.key, claim.attempts, revisit_of(fate));
+                    self.enqueue(claim.key, &link, waiting, store, batch);
                 }
             }
             batch.remove(&store.claims, &number);
@@ -181,9 +208,8 @@ impl Fold {
     }
 
     /// True when a claim was never answered: neither finished nor put off since it was made.
-    pub(crate) fn is_open(claim: &Claimed, store: &Keyspaces) -> Result<bool> {
-        let fate = store.fate(claim.key)?;
-        Ok(fate.is_none_or(|fate| fate.due.is_some() && fate.attempts <= claim.attempts))
+    pub(crate) fn is_open(claim: &Claimed, fate: Option<&Fate>) -> bool {
+        fate.is_none_or(|fate| fate.due.is_some() && fate.attempts <= claim.attempts)
     }
 
     fn links(
@@ -217,18 +243,18 @@ impl Fold {
                 batch.mark(&store.seeds, record.url.as_str().as_bytes());
             }
             self.ledger.accept();
-            let host = self.hosts.touch(key.host);
-            if host.record.name.is_empty() {
-                host.record.name = link.url.host().into();
-            }
+            let host = self.hosts.meet(key.host, link.url.host());
             host.record.queued += 1;
-            let spent = host.record.exhausted.then(|| spent_budget(&record.url));
+            let spent = host.record.spent.map(|spent| refusal(spent, &record.url));
             match refused.clone().or(spent) {
                 Some(outcome) => {
-                    self.finish(key, 0, unasked(outcome, at), Vec::new(), store, batch);
+                    self.finish(key, unasked(outcome, at), store, batch);
                     self.blame(key, &record.chain, store, batch)?;
                 }
-                None => self.enqueue(key, &record, 0, store, batch),
+                None => {
+                    let waiting = record.queued(key, 0, None);
+                    self.enqueue(key, &record, waiting, store, batch);
+                }
             }
         }
         Ok(())
@@ -238,20 +264,11 @@ impl Fold {
         &mut self,
         key: UrlKey,
         link: &LinkRecord,
-        attempts: u8,
+        waiting: QueueRecord,
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) {
-        let record = QueueRecord {
-            url_hash: key.url,
-            doc_id: link.doc_id,
-            attempts,
-            kind: link.kind,
-            depth: link.depth,
-            chain: link.chain.clone(),
-            url: link.url.clone(),
-        };
-        batch.put(&store.queue, &queue_key(key.host, link.rank()), &record);
+        batch.put(&store.queue, &queue_key(key.host, link.rank()), &waiting);
         self.hosts.waits(key.host, link.rank());
     }
 
@@ -272,10 +289,7 @@ impl Fold {
                     attempts: claim.attempts,
                 },
             );
-            let host = self.hosts.touch(claim.key.host);
-            host.waiting = host.waiting.saturating_sub(1);
-            host.claimed += 1;
-            host.cursor = host.cursor.max(claim.rank + 1);
+            self.hosts.claim(claim.key.host, claim.rank);
         }
         self.open_batches.insert(number, urls.len());
         let urls = urls.to_vec();
@@ -289,6 +303,7 @@ impl Fold {
         &mut self,
         key: UrlKey,
         report: &Report,
+        revisit: Option<&Revisit>,
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) -> Result<bool> {
@@ -297,18 +312,26 @@ impl Fold {
         };
         let mut report = report.clone();
         let asked = report.ip.is_some();
-        let host = self.hosts.touch(key.host);
-        host.record.asked += u32::from(asked);
-        host.record.learn(&report);
+        let first = revisit.is_none_or(|revisit| revisit.visits <= 1);
+        self.hosts.learn(key.host, &report, asked && first);
         self.ledger.attempts += u64::from(asked);
         self.ledger.bytes += report.bytes;
         if report.outcome.class == OutcomeClass::RedirectFollowed {
             self.judge_redirect(key, &mut report, store, batch)?;
         }
         let class = report.outcome.class;
-        let earlier = self.earlier(key, attempts, store)?;
-        let attempts = attempts.saturating_add(u8::from(asked));
-        self.finish(key, attempts, report, earlier, store, batch);
+        let earlier = self.earlier(key, attempts > 0 || !first, store)?;
+        let fate = Fate {
+            attempts: attempts.saturating_add(u8::from(asked)),
+            due: None,
+            report,
+            earlier,
+            revisit: revisit.cloned().map(Box::new),
+        };
+        if let Some(due) = revisit.and_then(|revisit| revisit.due) {
+            self.plan(key, due, store, batch);
+        }
+        self.finish(key, fate, store, batch);
         if breaks_chain(class)
             && let Some(link) = store.link(key)?
         {
@@ -330,9 +353,11 @@ impl Fold {
         };
         self.ledger.attempts += 1;
         self.ledger.bytes += report.bytes;
-        self.hosts.touch(key.host).record.learn(report);
+        self.hosts.learn(key.host, report, false);
+        let before = self.fate(key, store)?;
         let fate = Fate {
-            earlier: self.earlier(key, attempts, store)?,
+            revisit: before.as_ref().and_then(|fate| fate.revisit.clone()),
+            earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             attempts: attempts.saturating_add(1),
             due: Some(due),
             report: report.clone(),
@@ -358,7 +383,8 @@ impl Fold {
         {
             let attempts = self.release(key, store, batch)?.unwrap_or(0);
             if let Some(link) = store.link(key)? {
-                self.enqueue(key, &link, attempts, store, batch);
+                let waiting = link.queued(key, attempts, revisit_of(store.fate(key)?));
+                self.enqueue(key, &link, waiting, store, batch);
             }
         }
         Ok(())
@@ -377,7 +403,8 @@ impl Fold {
             }
             batch.remove(&store.due, &bytes);
             if let (Some(link), Some(fate)) = (store.link(key)?, store.fate(key)?) {
-                self.enqueue(key, &link, fate.attempts, store, batch);
+                let waiting = link.queued(key, fate.attempts, fate.revisit);
+                self.enqueue(key, &link, waiting, store, batch);
             }
         }
         Ok(())
@@ -392,8 +419,7 @@ impl Fold {
         batch: &mut Batch<'_>,
     ) -> Result<Option<u8>> {
         if let Some(claim) = self.claimed.remove(&key) {
-            let host = self.hosts.touch(key.host);
-            host.claimed = host.claimed.saturating_sub(1);
+            self.hosts.unclaim(key.host);
             if let Some(open) = self.open_batches.get_mut(&claim.batch) {
                 *open = open.saturating_sub(1);
                 if *open == 0 {
@@ -421,31 +447,17 @@ impl Fold {
         Ok(Some(fate.map_or(0, |fate| fate.attempts)))
     }
 
-    fn finish(
-        &mut self,
-        key: UrlKey,
-        attempts: u8,
-        report: Report,
-        earlier: Vec<Attempt>,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) {
-        self.ledger.finish(report.outcome.class);
+    fn finish(&mut self, key: UrlKey, fate: Fate, store: &Keyspaces, batch: &mut Batch<'_>) {
+        self.ledger.finish(fate.report.outcome.class);
         let host = self.hosts.touch(key.host);
         host.record.queued = host.record.queued.saturating_sub(1);
-        let fate = Fate {
-            attempts,
-            due: None,
-            report,
-            earlier,
-        };
         batch.put(&store.fates, &key.to_bytes(), &fate);
         self.fresh.insert(key, fate);
     }
 
     /// The attempts at a URL that are over; most have none, and nothing is read for those.
-    fn earlier(&self, key: UrlKey, attempts: u8, store: &Keyspaces) -> Result<Vec<Attempt>> {
-        if attempts == 0 {
+    fn earlier(&self, key: UrlKey, some: bool, store: &Keyspaces) -> Result<Vec<Attempt>> {
+        if !some {
             return Ok(Vec::new());
         }
         let fate = self.fate(key, store)?;
@@ -462,4 +474,8 @@ impl Fold {
 
 fn names_seeds(links: &[NewLink]) -> bool {
     links.iter().any(|new| new.link.kind == LinkKind::Seed)
+}
+
+fn revisit_of(fate: Option<Fate>) -> Option<Box<Revisit>> {
+    fate.and_then(|fate| fate.revisit)
 }

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use xxhash_rust::xxh3::Xxh3Builder;
 
-use orbweaver_model::Timestamp;
+use orbweaver_model::{Report, Timestamp};
 
+use crate::domains::{DomainOf, Domains, Total};
 use crate::record::HostRecord;
 
 /// A host: its record, and what only this process needs to know.
@@ -18,6 +19,8 @@ pub(crate) struct Host {
     pub(crate) claimed: u32,
     /// No unclaimed URL has a lower rank. Skips the graves that claims leave in the store.
     pub(crate) cursor: u64,
+    /// Its place among the domains; 0 when domains are not counted.
+    pub(crate) domain: u64,
     in_turn: bool,
 }
 
@@ -30,9 +33,84 @@ pub(crate) struct Hosts {
     turns: VecDeque<u64>,
     /// Hosts whose record changed since the last commit. Emptied by each commit.
     dirty: HashSet<u64, Xxh3Builder>,
+    /// What the hosts of a domain have in common; none when no budget asks for it.
+    domains: Option<Domains>,
 }
 
 impl Hosts {
+    pub(crate) fn new(domains: Option<Domains>) -> Self {
+        Self {
+            domains,
+            ..Self::default()
+        }
+    }
+
+    /// Counts by domain from now on, beginning with what the hosts have used so far.
+    pub(crate) fn count_domains(&mut self, of: DomainOf) {
+        if self.domains.is_some() {
+            return;
+        }
+        let mut domains = Domains::new(of);
+        for host in self.by_hash.values_mut() {
+            host.domain = domains.add(&host.record);
+            if let Some(total) = domains.get_mut(host.domain) {
+                total.claimed += host.claimed;
+            }
+        }
+        self.domains = Some(domains);
+    }
+
+    /// The host of a new URL, to be changed.
+    pub(crate) fn meet(&mut self, hash: u64, name: &str) -> &mut Host {
+        self.dirty.insert(hash);
+        let host = self.by_hash.entry(hash).or_default();
+        if host.record.name.is_empty() {
+            host.record.name = name.into();
+            if let Some(domains) = &mut self.domains {
+                host.domain = domains.add(&host.record);
+            }
+        }
+        host
+    }
+
+    /// Takes in what an attempt tells; `page` when it counts for the page budget.
+    pub(crate) fn learn(&mut self, hash: u64, report: &Report, page: bool) {
+        let host = self.touch(hash);
+        host.record.asked += u32::from(page);
+        host.record.learn(report);
+        let domain = host.domain;
+        if let Some(domains) = &mut self.domains {
+            domains.learn(domain, report, page);
+        }
+    }
+
+    /// A waiting URL is handed out.
+    pub(crate) fn claim(&mut self, hash: u64, rank: u64) {
+        let host = self.touch(hash);
+        host.waiting = host.waiting.saturating_sub(1);
+        host.claimed += 1;
+        host.cursor = host.cursor.max(rank + 1);
+        let domain = host.domain;
+        if let Some(total) = self.domains.as_mut().and_then(|all| all.get_mut(domain)) {
+            total.claimed += 1;
+        }
+    }
+
+    /// A URL that was handed out is answered.
+    pub(crate) fn unclaim(&mut self, hash: u64) {
+        let host = self.touch(hash);
+        host.claimed = host.claimed.saturating_sub(1);
+        let domain = host.domain;
+        if let Some(total) = self.domains.as_mut().and_then(|all| all.get_mut(domain)) {
+            total.claimed = total.claimed.saturating_sub(1);
+        }
+    }
+
+    /// What the domain of a host has used.
+    pub(crate) fn domain(&self, host: &Host) -> Option<&Total> {
+        self.domains.as_ref()?.get(host.domain)
+    }
+
     pub(crate) fn get(&self, hash: u64) -> Option<&Host> {
         self.by_hash.get(&hash)
     }
@@ -46,11 +124,13 @@ impl Hosts {
     /// Takes over a record from disk. All that is queued counts as waiting until `not_waiting` says no.
     pub(crate) fn load(&mut self, hash: u64, record: HostRecord) {
         let waiting = record.queued;
+        let domain = self.domains.as_mut().map(|domains| domains.add(&record));
         self.by_hash.insert(
             hash,
             Host {
                 record,
                 waiting,
+                domain: domain.unwrap_or_default(),
                 ..Host::default()
             },
         );

@@ -7,6 +7,8 @@ use tracing::info;
 
 use orbweaver_model::{Event, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
+use crate::budgets::Budgets;
+use crate::domains::{DomainOf, Domains};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::hosts::Hosts;
@@ -24,8 +26,12 @@ pub struct IndexOptions {
     pub memory: u64,
     /// The secret of a new crawl; an existing one keeps its own.
     pub seed: KeySeed,
-    /// URLs of one host that may be asked for; 0 means no limit.
-    pub host_pages: u32,
+    /// How much may be taken from hosts and domains.
+    pub budgets: Budgets,
+    /// Which domain a host belongs to, for their budgets.
+    pub domain_of: DomainOf,
+    /// Finished URLs are visited again when they are due.
+    pub recrawl: bool,
 }
 
 impl Default for IndexOptions {
@@ -33,7 +39,9 @@ impl Default for IndexOptions {
         Self {
             memory: 128 << 20,
             seed: KeySeed(0),
-            host_pages: 0,
+            budgets: Budgets::default(),
+            domain_of: |host| host,
+            recrawl: false,
         }
     }
 }
@@ -78,7 +86,8 @@ impl<L: PartitionLog> DocIndex<L> {
                 options.seed
             }
         };
-        let fold = load(&store, seed)?;
+        let domains = (!options.budgets.domain.is_open()).then(|| Domains::new(options.domain_of));
+        let fold = load(&store, seed, Hosts::new(domains))?;
         let known = fold.seen.len();
         let mut index = Self {
             log: log(applied),
@@ -172,9 +181,10 @@ impl<L: PartitionLog> DocIndex<L> {
         (self.fold.hosts.len(), self.fold.hosts.in_turn())
     }
 
-    /// When the earliest retry is due.
+    /// When the earliest retry, or visit to a finished URL, is due.
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.fold.next_due
+        let visit = self.fold.next_visit.filter(|_| self.options.recrawl);
+        [self.fold.next_due, visit].into_iter().flatten().min()
     }
 
     /// True when all that is left belongs to hosts that an operator has blocked.
@@ -182,9 +192,12 @@ impl<L: PartitionLog> DocIndex<L> {
         self.next_due().is_none() && self.claimed() == 0 && self.fold.hosts.only_blocked()
     }
 
-    /// Another budget for every host from now on. What was refused for the old one stays refused.
-    pub fn set_host_pages(&mut self, pages: u32) {
-        self.options.host_pages = pages;
+    /// Other budgets from now on. What was refused for the old ones stays refused.
+    pub fn set_budgets(&mut self, budgets: Budgets) {
+        self.options.budgets = budgets;
+        if !budgets.domain.is_open() {
+            self.fold.hosts.count_domains(self.options.domain_of);
+        }
     }
 
     /// True when the URL is finished.
@@ -213,8 +226,7 @@ impl<L: PartitionLog> DocIndex<L> {
 }
 
 /// Brings the RAM side of the fold to where the store is.
-fn load(store: &Keyspaces, seed: KeySeed) -> Result<Fold> {
-    let mut hosts = Hosts::default();
+fn load(store: &Keyspaces, seed: KeySeed, mut hosts: Hosts) -> Result<Fold> {
     for guard in store.hosts.iter() {
         let (key, value) = guard.into_inner()?;
         if let Ok(hash) = key.as_ref().try_into().map(u64::from_be_bytes) {
@@ -236,7 +248,7 @@ fn load(store: &Keyspaces, seed: KeySeed) -> Result<Fold> {
             .try_into()
             .map_or(last_batch, u64::from_be_bytes);
         for claim in decode::<ClaimRecord>("claims", &value)?.urls {
-            if Fold::is_open(&claim, store)? {
+            if Fold::is_open(&claim, store.fate(claim.key)?.as_ref()) {
                 hosts.not_waiting(claim.key.host);
             }
         }
@@ -246,6 +258,9 @@ fn load(store: &Keyspaces, seed: KeySeed) -> Result<Fold> {
     let last_doc = store.meta("last_doc")?.unwrap_or(0);
     let mut fold = Fold::new(seed, ledger, hosts, last_doc);
     fold.next_due = next_due;
+    let first = store.visits.iter().next();
+    let first = first.map(|guard| guard.key()).transpose()?;
+    fold.next_visit = first.and_then(|key| Some(read_due_key(&key)?.0));
     fold.last_batch = last_batch;
     for guard in store.urls.iter() {
         if let Ok(bytes) = guard.key()?.as_ref().try_into() {

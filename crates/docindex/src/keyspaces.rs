@@ -7,6 +7,7 @@
 //! | `fates` | host hash, URL hash | [`Fate`] |
 //! | `queue` | host hash, rank | queue record |
 //! | `due` | time, host hash, URL hash | nothing |
+//! | `visits` | time, host hash, URL hash | nothing |
 //! | `claims` | batch number | claimed URLs |
 //! | `hosts` | host hash | [`HostRecord`] |
 //! | `robots` | origin | robots.txt |
@@ -38,6 +39,7 @@ pub(crate) struct Keyspaces {
     pub(crate) fates: Keyspace,
     pub(crate) queue: Keyspace,
     pub(crate) due: Keyspace,
+    pub(crate) visits: Keyspace,
     pub(crate) claims: Keyspace,
     pub(crate) hosts: Keyspace,
     pub(crate) robots: Keyspace,
@@ -91,7 +93,7 @@ impl Keyspaces {
                 fjall::Error::Locked => Error::InUse(path.into()),
                 other => other.into(),
             })?;
-        // Small memtables: nine keyspaces share the budget.
+        // Small memtables: ten keyspaces share the budget.
         let memtable = (memory / 16).clamp(1 << 20, 64 << 20);
         let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable);
         let open = |name: &str| db.keyspace(name, options);
@@ -101,6 +103,7 @@ impl Keyspaces {
             fates: open("fates")?,
             queue: open("queue")?,
             due: open("due")?,
+            visits: open("visits")?,
             claims: open("claims")?,
             hosts: open("hosts")?,
             robots: open("robots")?,

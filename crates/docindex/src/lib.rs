@@ -4,8 +4,10 @@
 //! [`DocIndex::candidates`]. It is synchronous: whoever owns it gives it a thread of its own, because a
 //! commit can take seconds on a busy disk. It knows nothing of HTTP, of politeness, or of files.
 
+mod budgets;
 mod candidates;
 mod check;
+mod domains;
 mod error;
 mod fold;
 mod hosts;
@@ -17,8 +19,10 @@ mod reader;
 mod record;
 mod seen;
 
+pub use budgets::{Budget, Budgets};
 pub use candidates::Wanted;
 pub use check::{Finding, check};
+pub use domains::DomainOf;
 pub use error::{Error, Result};
 pub use index::{DocIndex, IndexOptions};
 pub use ledger::Ledger;

@@ -93,6 +93,7 @@ mod tests {
     fn tick(n: u64) -> Event {
         Event::Due {
             now: Timestamp::from_millis(n),
+            visits: false,
         }
     }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use orbweaver_model::{Claimed, Column, CrawlUrl, LinkKind, Outcome, Report, Timestamp, UrlKey};
+use orbweaver_model::{
+    Claimed, Column, CrawlUrl, LinkKind, Outcome, Report, Revisit, Spent, Timestamp, UrlKey,
+};
 
 use crate::error::{Error, Result};
 
@@ -34,6 +36,25 @@ pub struct LinkRecord {
 }
 
 impl LinkRecord {
+    /// What stands in the queue for it.
+    pub(crate) fn queued(
+        &self,
+        key: UrlKey,
+        attempts: u8,
+        revisit: Option<Box<Revisit>>,
+    ) -> QueueRecord {
+        QueueRecord {
+            url_hash: key.url,
+            doc_id: self.doc_id,
+            attempts,
+            kind: self.kind,
+            depth: self.depth,
+            chain: self.chain.clone(),
+            url: self.url.clone(),
+            revisit,
+        }
+    }
+
     /// The place in the queue of its host: by priority, then breadth first, then by age.
     pub fn rank(&self) -> u64 {
         (u64::from(self.priority) << 48) | (u64::from(self.depth) << 32) | u64::from(self.doc_id)
@@ -51,6 +72,8 @@ pub struct Fate {
     pub report: Report,
     /// The attempts before the last, oldest first, at most [`Fate::KEPT`]; of more the newest are kept.
     pub earlier: Vec<Attempt>,
+    /// What the last successful visit left for the next one.
+    pub revisit: Option<Box<Revisit>>,
 }
 
 impl Fate {
@@ -105,6 +128,7 @@ pub(crate) struct QueueRecord {
     pub(crate) depth: u16,
     pub(crate) chain: Vec<UrlKey>,
     pub(crate) url: CrawlUrl,
+    pub(crate) revisit: Option<Box<Revisit>>,
 }
 
 /// What is known of a host.
@@ -116,12 +140,16 @@ pub struct HostRecord {
     pub queued: u32,
     /// URLs of it that are finished after a request was made.
     pub asked: u32,
-    /// Its budget is spent: nothing more is queued for it.
-    pub exhausted: bool,
+    /// The budget that is spent: no new URL is queued for it.
+    pub spent: Option<Spent>,
     /// Not to be asked before this moment.
     pub not_before: Timestamp,
     /// Requests to it, repeated ones included.
     pub requests: u32,
+    /// Bytes received from it, in all attempts.
+    pub bytes: u64,
+    /// When the first request to it ended.
+    pub since: Option<Timestamp>,
     /// Attempts at its URLs that failed, repeated ones included, whether a request was made or not.
     pub failed: u32,
     /// How long its answers take in milliseconds: each new one counts for an eighth.
@@ -137,7 +165,9 @@ impl HostRecord {
     pub(crate) fn learn(&mut self, report: &Report) {
         let column = report.outcome.class.column();
         self.failed += u32::from(matches!(column, Column::Failed | Column::Queued));
+        self.bytes = self.bytes.saturating_add(report.bytes);
         if report.ip.is_some() {
+            self.since = self.since.or(Some(report.at));
             self.millis = match self.requests {
                 0 => report.millis,
                 _ => average(self.millis, report.millis),

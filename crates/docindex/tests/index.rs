@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use orbweaver_docindex::{DocIndex, IndexOptions, KeptLog, Reader, Rest, Wanted, check};
+use orbweaver_docindex::{
+    Budget, Budgets, DocIndex, IndexOptions, KeptLog, Reader, Rest, Wanted, check,
+};
 use orbweaver_model::{
     Candidate, Column, CrawlUrl, Event, HostSetting, KeySeed, Link, LinkKind, NewLink, Outcome,
     OutcomeClass, Report, Timestamp, UrlKey,
@@ -85,6 +87,19 @@ fn done(text: &str, report: Report, links: Vec<NewLink>) -> Event {
         key: key(text),
         report,
         links,
+        revisit: None,
+    }
+}
+
+/// Budgets that only limit the pages of a host.
+fn pages(pages: u32) -> Budgets {
+    let host = Budget {
+        pages,
+        ..Budget::default()
+    };
+    Budgets {
+        host,
+        ..Budgets::default()
     }
 }
 
@@ -371,7 +386,12 @@ fn where_a_url_rests_can_be_asked() {
     };
     index.apply([put_off]).unwrap();
     assert_eq!(rest("http://a/1"), Some(Rest::Retry { due: at(50) }));
-    index.apply([Event::Due { now: at(50) }]).unwrap();
+    index
+        .apply([Event::Due {
+            now: at(50),
+            visits: false,
+        }])
+        .unwrap();
     assert_eq!(rest("http://a/1"), Some(Rest::Queue { ahead: 0 }));
     index.candidates(&wanted, at(60)).unwrap();
     assert_eq!(rest("http://a/1"), Some(Rest::Claimed { since: at(60) }));
@@ -517,7 +537,7 @@ fn a_host_gets_its_budget_exactly() {
         dir.path(),
         IndexOptions {
             seed: SEED,
-            host_pages: 3,
+            budgets: pages(3),
             ..IndexOptions::default()
         },
     );
@@ -565,7 +585,7 @@ fn a_redirect_that_the_budget_cuts_short_is_refused() {
         dir.path(),
         IndexOptions {
             seed: SEED,
-            host_pages: 1,
+            budgets: pages(1),
             ..IndexOptions::default()
         },
     );
@@ -776,7 +796,10 @@ fn two_folds_of_one_log_agree() {
             report: report(OutcomeClass::Deferred),
             due: at(5),
         },
-        Event::Due { now: at(6) },
+        Event::Due {
+            now: at(6),
+            visits: false,
+        },
     ];
     let fold = |commits: usize| {
         let dir = tempfile::tempdir().unwrap();

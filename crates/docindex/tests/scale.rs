@@ -166,6 +166,7 @@ fn measure(urls: u64) {
             key: candidate.key,
             report: report(),
             links: Vec::new(),
+            revisit: None,
         };
         index.apply(group.iter().map(done)).unwrap();
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::link::Link;
 use crate::outcome::Outcome;
+use crate::recrawl::Revisit;
 use crate::url::UrlKey;
 
 /// A link with intake's verdict.
@@ -39,6 +40,21 @@ pub struct Report {
     pub at: Timestamp,
     /// The redirect's target as an absolute URL, or as written when it is none.
     pub redirect: Option<String>,
+}
+
+impl Report {
+    /// The report on a URL that nobody was asked for.
+    pub fn unasked(outcome: Outcome, at: Timestamp) -> Self {
+        Self {
+            outcome,
+            status: None,
+            ip: None,
+            bytes: 0,
+            millis: 0,
+            at,
+            redirect: None,
+        }
+    }
 }
 
 /// A queued URL that is handed out.
@@ -85,6 +101,8 @@ pub enum Event {
         report: Report,
         /// What it linked to.
         links: Vec<NewLink>,
+        /// What the next visit needs to know, when there may be one.
+        revisit: Option<Box<Revisit>>,
     },
     /// A URL is to be asked for again at a later time.
     Retry {
@@ -100,15 +118,24 @@ pub enum Event {
         /// The URLs.
         keys: Vec<UrlKey>,
     },
-    /// Retries whose time has come go back to the queue.
+    /// Finished URLs are to be visited again at these times.
+    Schedule {
+        /// The URLs and their times.
+        visits: Vec<(UrlKey, Timestamp)>,
+    },
+    /// Retries and visits whose time has come go to the queue.
     Due {
         /// The time.
         now: Timestamp,
+        /// True when finished URLs are visited again.
+        visits: bool,
     },
     /// What is left in the queue of a host is refused: its budget is spent.
     Exhaust {
         /// Hash of the host.
         host: u64,
+        /// Which budget. When it is that of pages, URLs that were asked for before may be asked for again.
+        spent: Spent,
         /// Class and reason for each URL.
         outcome: Outcome,
         /// When.
@@ -137,6 +164,17 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+}
+
+/// A budget of a host or of its domain that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Spent {
+    /// URLs asked for.
+    Pages,
+    /// Bytes received.
+    Bytes,
+    /// Time since the first request.
+    Time,
 }
 
 /// What an operator can set for one host.

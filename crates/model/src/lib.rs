@@ -10,13 +10,15 @@ pub mod limits;
 pub mod link;
 pub mod order;
 pub mod outcome;
+pub mod recrawl;
 pub mod url;
 
 pub use clock::{Clock, Timestamp};
-pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord};
+pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Spent};
 pub use fetch::{Exchange, FetchResult, Protocol, Truncation};
 pub use limits::Limits;
 pub use link::{Link, LinkKind};
 pub use order::{Candidate, Order, Purpose, TransId};
 pub use outcome::{Column, Outcome, OutcomeClass};
+pub use recrawl::{ChangeRate, RecrawlBounds, Revisit};
 pub use url::{CrawlUrl, KeySeed, Scheme, UrlError, UrlKey};

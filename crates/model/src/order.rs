@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::link::LinkKind;
+use crate::recrawl::Revisit;
 use crate::url::{CrawlUrl, UrlKey};
 
 /// Names one order between URL server and spider: which host slot, which place in its active
@@ -52,6 +53,8 @@ pub struct Candidate {
     pub attempts: u8,
     /// The redirects that led here, oldest first.
     pub chain: Vec<UrlKey>,
+    /// What the visit before left, when there was one.
+    pub revisit: Option<Box<Revisit>>,
 }
 
 /// One URL to fetch now, from one address.

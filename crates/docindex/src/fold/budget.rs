@@ -1,24 +1,25 @@
 //! Hosts whose budget is spent, and URLs that nobody is asked for.
 
-use orbweaver_model::{CrawlUrl, Outcome, OutcomeClass, Report, Timestamp, UrlKey};
+use orbweaver_model::{CrawlUrl, Outcome, OutcomeClass, Report, Spent, Timestamp, UrlKey};
 
 use super::Fold;
 use crate::error::Result;
 use crate::keyspaces::{Batch, Keyspaces};
-use crate::record::{QueueRecord, decode};
+use crate::record::{Fate, QueueRecord, decode};
 
 impl Fold {
-    /// Refuses what is left in the queue of a host.
+    /// Refuses what is left in the queue of a host. What was fetched before keeps its fate.
     pub(super) fn exhaust(
         &mut self,
         hash: u64,
+        spent: Spent,
         outcome: &Outcome,
         at: Timestamp,
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) -> Result<()> {
         let host = self.hosts.touch(hash);
-        host.record.exhausted = true;
+        host.record.spent = Some(spent);
         host.waiting = 0;
         for guard in store.queue.prefix(hash.to_be_bytes()) {
             let (place, value) = guard.into_inner()?;
@@ -27,33 +28,50 @@ impl Fold {
                 host: hash,
                 url: waiting.url_hash,
             };
+            if waiting.revisit.is_some() && spent == Spent::Pages {
+                self.hosts.touch(hash).waiting += 1;
+                continue;
+            }
             batch.remove(&store.queue, &place);
-            let earlier = self.earlier(key, waiting.attempts, store)?;
-            let report = unasked(outcome.clone(), at);
-            self.finish(key, waiting.attempts, report, earlier, store, batch);
+            let before = self.fate(key, store)?;
+            if let Some(fate) = before.as_ref().filter(|_| waiting.revisit.is_some()) {
+                let kept = Fate {
+                    due: None,
+                    ..fate.clone()
+                };
+                self.finish(key, kept, store, batch);
+                continue;
+            }
+            let fate = Fate {
+                attempts: waiting.attempts,
+                earlier: before.map(Fate::into_earlier).unwrap_or_default(),
+                ..unasked(outcome.clone(), at)
+            };
+            self.finish(key, fate, store, batch);
             self.blame(key, &waiting.chain, store, batch)?;
         }
         Ok(())
     }
 }
 
-/// The report on a URL that nobody was asked for.
-pub(super) fn unasked(outcome: Outcome, at: Timestamp) -> Report {
-    Report {
-        outcome,
-        status: None,
-        ip: None,
-        bytes: 0,
-        millis: 0,
-        at,
-        redirect: None,
+/// The fate of a URL that nobody was asked for.
+pub(super) fn unasked(outcome: Outcome, at: Timestamp) -> Fate {
+    Fate {
+        attempts: 0,
+        due: None,
+        report: Report::unasked(outcome, at),
+        earlier: Vec::new(),
+        revisit: None,
     }
 }
 
-/// What becomes of a URL of a host whose budget is spent.
-pub(super) fn spent_budget(url: &CrawlUrl) -> Outcome {
-    Outcome::because(
-        OutcomeClass::DeniedPolicy,
-        format!("the page budget of {} is spent", url.host()),
-    )
+/// What becomes of a new URL of a host whose budget is spent.
+pub(super) fn refusal(spent: Spent, url: &CrawlUrl) -> Outcome {
+    let budget = match spent {
+        Spent::Pages => "page",
+        Spent::Bytes => "byte",
+        Spent::Time => "time",
+    };
+    let reason = format!("the {budget} budget of {} is spent", url.host());
+    Outcome::because(OutcomeClass::DeniedPolicy, reason)
 }

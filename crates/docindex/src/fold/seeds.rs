@@ -25,7 +25,7 @@ impl Fold {
         let spent = self
             .hosts
             .get(key.host)
-            .is_some_and(|host| host.record.exhausted);
+            .is_some_and(|host| host.record.spent.is_some());
         let Some(known) = store.link(key)? else {
             return Ok(());
         };
@@ -46,7 +46,8 @@ impl Fold {
         self.fresh.remove(&key);
         self.ledger.reopen(class);
         self.hosts.touch(key.host).record.queued += 1;
-        self.enqueue(key, &record, 0, store, batch);
+        let waiting = record.queued(key, 0, None);
+        self.enqueue(key, &record, waiting, store, batch);
         Ok(())
     }
 }

@@ -1,0 +1,215 @@
+//! When a page is worth asking for again: a learner of how often it changes.
+//!
+//! A page is taken to change at random moments with some mean interval that nobody knows. Sixteen
+//! candidates for that interval, spread evenly in the logarithm between the bounds of the user, each carry
+//! a belief. A visit after time t that finds a change multiplies the belief in interval τ by 1 − e^(−t/τ),
+//! one that finds none by e^(−t/τ): Bayes' rule, nothing tuned. The next visit comes when the chance that
+//! the page has changed reaches one half. So a page that changed comes back sooner, one that did not comes
+//! later, and how much depends on all that was seen of it and not on a step size.
+//!
+//! No belief falls below a floor, because a page that slept for a year may wake up; the floor is what a
+//! handful of contrary visits can overcome. The state is sixteen bytes.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+
+/// Number of candidate intervals. Between an hour and a month neighbours differ by a factor of 1.55, which is
+/// finer than a handful of visits can tell apart.
+const CANDIDATES: usize = 16;
+/// The chance of a change at which a visit is worth it. One half is where a visit tells the learner most.
+const WORTH_IT: f64 = 0.5;
+
+/// The bounds within which pages are visited again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecrawlBounds {
+    /// No page is asked for again sooner; at least one second.
+    pub min: Duration,
+    /// Every page is asked for again at the latest after this.
+    pub max: Duration,
+}
+
+impl Default for RecrawlBounds {
+    fn default() -> Self {
+        Self {
+            min: Duration::from_secs(3600),
+            max: Duration::from_secs(30 * 86_400),
+        }
+    }
+}
+
+impl RecrawlBounds {
+    /// The candidate intervals in seconds, from `min` to `max`.
+    fn candidates(self) -> [f64; CANDIDATES] {
+        let (min, max) = self.seconds();
+        let step = (max / min).powf(1.0 / (CANDIDATES - 1) as f64);
+        std::array::from_fn(|k| min * step.powi(k as i32))
+    }
+
+    fn seconds(self) -> (f64, f64) {
+        let min = self.min.as_secs_f64().max(1.0);
+        (min, self.max.as_secs_f64().max(min))
+    }
+}
+
+/// What a visit leaves for the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revisit {
+    /// Visits made.
+    pub visits: u32,
+    /// What is believed about how often it changes.
+    pub rate: ChangeRate,
+    /// When it was last asked for with success: the next visit tells about the time since then.
+    pub seen: Timestamp,
+    /// When the answer was captured that later ones can refer to.
+    pub captured: Timestamp,
+    /// Hash of the body.
+    pub digest: u64,
+    /// Content-Length, when the server gave it.
+    pub length: Option<u64>,
+    /// ETag as the server wrote it.
+    pub etag: Option<String>,
+    /// Last-Modified as the server wrote it.
+    pub last_modified: Option<String>,
+    /// When it is to be asked for again; none when it is not.
+    pub due: Option<Timestamp>,
+}
+
+/// What is believed about one page: a weight for each candidate interval, the greatest being 255.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeRate([u8; CANDIDATES]);
+
+impl Default for ChangeRate {
+    /// Before anything was seen, every interval is as likely as any other.
+    fn default() -> Self {
+        Self([255; CANDIDATES])
+    }
+}
+
+impl ChangeRate {
+    /// Takes in a visit `elapsed` after the one before.
+    pub fn observe(&mut self, elapsed: Duration, changed: bool, bounds: RecrawlBounds) {
+        let t = elapsed.as_secs_f64();
+        let mut weights = self.weights();
+        for (weight, interval) in weights.iter_mut().zip(bounds.candidates()) {
+            let same = (-t / interval).exp();
+            *weight *= if changed { 1.0 - same } else { same };
+        }
+        let greatest = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        for (stored, weight) in self.0.iter_mut().zip(weights) {
+            *stored = (weight / greatest * 255.0).round().clamp(1.0, 255.0) as u8;
+        }
+    }
+
+    /// How long after a visit the next one is worth it.
+    pub fn next_visit(&self, bounds: RecrawlBounds) -> Duration {
+        let (mut low, mut high) = bounds.seconds();
+        let total: f64 = self.weights().iter().sum();
+        let chance_at = |t: f64| {
+            let changed = self.weights().into_iter().zip(bounds.candidates());
+            changed
+                .map(|(weight, interval)| weight * (1.0 - (-t / interval).exp()))
+                .sum::<f64>()
+                / total
+        };
+        // The chance only grows with time: halving finds the place to within a thousandth.
+        while high / low > 1.001 {
+            let middle = (low * high).sqrt();
+            if chance_at(middle) < WORTH_IT {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Duration::from_secs_f64(high).clamp(bounds.min, bounds.max.max(bounds.min))
+    }
+
+    fn weights(&self) -> [f64; CANDIDATES] {
+        self.0.map(f64::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOUR: f64 = 3600.0;
+
+    /// Visits a page that changes every `interval` hours, as the learner says, for a number of visits.
+    fn settle(interval: f64, visits: usize) -> f64 {
+        let bounds = RecrawlBounds::default();
+        let mut rate = ChangeRate::default();
+        let (mut now, mut last) = (0.0, 0.0);
+        for _ in 0..visits {
+            let wait = rate.next_visit(bounds);
+            now += wait.as_secs_f64();
+            let changed = (now / (interval * HOUR)).floor() > (last / (interval * HOUR)).floor();
+            rate.observe(wait, changed, bounds);
+            last = now;
+        }
+        rate.next_visit(bounds).as_secs_f64() / HOUR
+    }
+
+    #[test]
+    fn the_interval_follows_the_page() {
+        assert!(
+            settle(0.1, 40) < 1.3,
+            "changes all the time: {}",
+            settle(0.1, 40)
+        );
+        assert!(
+            settle(1e9, 40) > 400.0,
+            "never changes: {}",
+            settle(1e9, 40)
+        );
+        let (daily, weekly) = (settle(24.0, 60), settle(168.0, 60));
+        assert!((6.0..48.0).contains(&daily), "daily: {daily}");
+        assert!((48.0..340.0).contains(&weekly), "weekly: {weekly}");
+    }
+
+    #[test]
+    fn a_page_that_wakes_up_is_noticed() {
+        let bounds = RecrawlBounds::default();
+        let mut rate = ChangeRate::default();
+        for _ in 0..30 {
+            rate.observe(rate.next_visit(bounds), false, bounds);
+        }
+        let asleep = rate.next_visit(bounds);
+        for _ in 0..10 {
+            rate.observe(rate.next_visit(bounds), true, bounds);
+        }
+        assert!(
+            rate.next_visit(bounds) < asleep / 20,
+            "{:?}",
+            rate.next_visit(bounds)
+        );
+    }
+
+    proptest! {
+        /// Changed means not later, unchanged means not sooner, and the bounds hold, whatever was seen.
+        #[test]
+        fn a_change_brings_it_closer(
+            seen in prop::collection::vec((1u64..10_000_000, any::<bool>()), 0..40),
+            min in 1u64..100_000, factor in 1u64..1000, elapsed in 1u64..10_000_000,
+        ) {
+            let bounds = RecrawlBounds { min: Duration::from_secs(min), max: Duration::from_secs(min * factor) };
+            let mut rate = ChangeRate::default();
+            for (elapsed, changed) in seen {
+                rate.observe(Duration::from_secs(elapsed), changed, bounds);
+            }
+            let before = rate.next_visit(bounds);
+            prop_assert!((bounds.min..=bounds.max).contains(&before));
+            let elapsed = Duration::from_secs(elapsed);
+            let (mut sooner, mut later) = (rate, rate);
+            sooner.observe(elapsed, true, bounds);
+            later.observe(elapsed, false, bounds);
+            // Weights are kept in eight bits, which can move the place by a little.
+            prop_assert!(sooner.next_visit(bounds) <= before.mul_f64(1.05));
+            prop_assert!(later.next_visit(bounds) >= before.mul_f64(0.95));
+        }
+    }
+}
