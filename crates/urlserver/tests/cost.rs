@@ -114,6 +114,8 @@ impl Bench {
                 depth: 0,
                 attempts: 0,
                 chain: Vec::new(),
+                revisit: None,
+                revisit: None,
             }
         });
         let pages = pages.collect();

@@ -43,6 +43,8 @@ fn candidate(url: &str) -> Candidate {
         depth: 0,
         attempts: 0,
         chain: Vec::new(),
+        revisit: None,
+        revisit: None,
     }
 }
 

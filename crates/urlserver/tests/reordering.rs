@@ -175,6 +175,8 @@ impl Bench {
             depth: 0,
             attempts: 0,
             chain: Vec::new(),
+            revisit: None,
+            revisit: None,
         };
         self.heart.candidates(vec![candidate], self.now);
     }

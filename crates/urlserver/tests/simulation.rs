@@ -148,6 +148,8 @@ impl Sim {
                 depth: 0,
                 attempts: 0,
                 chain: Vec::new(),
+                revisit: None,
+                revisit: None,
             });
         }
         Self {

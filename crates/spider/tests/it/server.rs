@@ -158,6 +158,7 @@ pub(crate) fn order(url: &str, ip: IpAddr) -> Order {
             depth: 1,
             attempts: 0,
             chain: Vec::new(),
+            revisit: None,
         },
         purpose: Purpose::Page,
         announce: false,

@@ -109,6 +109,7 @@ fn order(url: CrawlUrl) -> Order {
             depth: 3,
             attempts: 0,
             chain: Vec::new(),
+            revisit: None,
         },
         purpose: Purpose::Page,
         announce: false,

@@ -349,5 +349,7 @@ fn as_candidate(job: &RobotsJob, slot: &Slot) -> Candidate {
         depth: 0,
         attempts: job.attempts,
         chain: Vec::new(),
+        revisit: None,
+        revisit: None,
     }
 }

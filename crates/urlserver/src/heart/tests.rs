@@ -39,6 +39,8 @@ fn candidate(url: &str) -> Candidate {
         depth: 1,
         attempts: 0,
         chain: Vec::new(),
+        revisit: None,
+        revisit: None,
     }
 }
 

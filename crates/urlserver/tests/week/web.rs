@@ -157,6 +157,8 @@ pub(crate) fn candidate(host: u32, url: u32) -> Candidate {
         depth: 0,
         attempts: 0,
         chain: Vec::new(),
+        revisit: None,
+        revisit: None,
     }
 }
 
