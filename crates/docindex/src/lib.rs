@@ -18,6 +18,7 @@ mod log;
 mod reader;
 mod record;
 mod seen;
+mod visits;
 
 pub use budgets::{Budget, Budgets};
 pub use candidates::Wanted;

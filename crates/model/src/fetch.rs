@@ -64,6 +64,13 @@ pub struct Exchange {
     pub truncated: Option<Truncation>,
 }
 
+impl Exchange {
+    /// True when only the head of a document was asked for.
+    pub fn is_head_only(&self) -> bool {
+        self.request.starts_with(b"HEAD ")
+    }
+}
+
 /// The answer to an order: always one, whatever happened.
 #[derive(Clone, Debug)]
 pub struct FetchResult {

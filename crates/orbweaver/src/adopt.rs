@@ -63,6 +63,12 @@ fn unreported(
         return Ok(None);
     };
     let stored = exchange_at(dir.path(), &line.filename, line.offset)?;
+    // An earlier visit, or an earlier attempt of this one.
+    let reported = entry.fate.as_ref().map(|fate| fate.report.at);
+    let ended = stored.started.as_millis() + u64::from(stored.millis);
+    if reported.is_some_and(|at| ended <= at.as_millis()) {
+        return Ok(None);
+    }
     // A robots.txt is nobody's page, and an answer that led to another attempt is not the last word.
     let is_page = stored
         .metadata("purpose")

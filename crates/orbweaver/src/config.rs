@@ -24,6 +24,7 @@ pub(crate) struct Config {
     pub(crate) scope: ScopeConfig,
     pub(crate) traps: TrapsConfig,
     pub(crate) budget: BudgetConfig,
+    pub(crate) recrawl: RecrawlConfig,
     pub(crate) politeness: PolitenessConfig,
     pub(crate) fetch: FetchConfig,
     pub(crate) retry: RetryConfig,
@@ -92,8 +93,32 @@ layer! {
         /// Pages of one host.
         #[serde(alias = "max_pages_per_host")]
         host_pages: u32,
+        /// Bytes from one host, such as "2G".
+        host_bytes: String,
+        /// Time since the first request to a host, such as "2h".
+        host_time: String,
+        /// Pages of all hosts of one registered domain.
+        domain_pages: u32,
+        /// Bytes from all hosts of one registered domain.
+        domain_bytes: String,
+        /// Time since the first request to a registered domain.
+        domain_time: String,
         /// Running time, such as "90s" or "2h".
         time: String,
+    }
+}
+
+layer! {
+    /// When pages are visited again.
+    RecrawlConfig {
+        /// Go on for ever, visiting each page again when it is likely to have changed.
+        on: bool,
+        /// The shortest time between two visits, such as "1h".
+        min: String,
+        /// The longest time between two visits, such as "720h".
+        max: String,
+        /// Ask with HEAD first.
+        head_first: bool,
     }
 }
 
@@ -215,6 +240,7 @@ impl Config {
             scope: self.scope.under(upper.scope),
             traps: self.traps.under(upper.traps),
             budget: self.budget.under(upper.budget),
+            recrawl: self.recrawl.under(upper.recrawl),
             politeness: self.politeness.under(upper.politeness),
             fetch: self.fetch.under(upper.fetch),
             retry: self.retry.under(upper.retry),

@@ -12,8 +12,8 @@ use orbweaver_docindex::{Entry, Seen};
 use orbweaver_extract::{Media, Page};
 use orbweaver_intake::{Found, Outlinks, PageRef, surt};
 use orbweaver_model::{
-    Candidate, Column, CrawlUrl, Event, FetchResult, KeySeed, Limits, Link, LinkKind, NewLink,
-    Outcome, OutcomeClass, Report, Timestamp,
+    Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, KeySeed, Limits, Link, LinkKind,
+    NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Timestamp,
 };
 use orbweaver_spider::AddressPolicy;
 use orbweaver_store::{Archive, Archivist, Capture, Scratch};
@@ -21,6 +21,7 @@ use orbweaver_store::{Archive, Archivist, Capture, Scratch};
 use crate::indexer::Indexer;
 use crate::redirect;
 use crate::retry::Decision;
+use crate::revisit;
 
 /// Above this backlog a worker that submits is likely to wait, and must not hold up its neighbours.
 const BUSY_BACKLOG: usize = 4 << 20;
@@ -33,6 +34,8 @@ pub(crate) struct Harvest {
     pub(crate) limits: Limits,
     pub(crate) agent: String,
     pub(crate) obey_nofollow: bool,
+    /// When finished pages are visited again; none when they are not.
+    pub(crate) recrawl: Option<RecrawlBounds>,
     pub(crate) policy: AddressPolicy,
     pub(crate) archive: Arc<Archive>,
     pub(crate) archivist: Archivist,
@@ -73,18 +76,15 @@ impl Harvest {
         decision: Decision,
         permit: OwnedSemaphorePermit,
     ) {
+        if result.exchange.as_ref().is_some_and(Exchange::is_head_only) {
+            self.indexer.event(self.head_only(&result), Some(permit));
+            return;
+        }
         let reading = self.read_guarded(&result);
         self.count(&result, &reading.outcome);
         let key = result.order.candidate.key;
         let event = match decision {
-            Decision::Final => {
-                let report = report(&result, reading.outcome, reading.redirect);
-                Event::Done {
-                    key,
-                    report,
-                    links: reading.links,
-                }
-            }
+            Decision::Final => self.finished(&result, reading),
             Decision::Again { due, .. } => {
                 let report = report(&result, put_off(&result, &reading.outcome), None);
                 Event::Retry { key, report, due }
@@ -101,12 +101,43 @@ impl Harvest {
 
     /// Finishes a URL whose exchange an earlier process has archived but not reported.
     pub(crate) fn adopt(&self, result: &FetchResult) -> Event {
-        let reading = self.read_guarded(result);
-        let report = report(result, reading.outcome, reading.redirect);
+        self.finished(result, self.read_guarded(result))
+    }
+
+    fn finished(&self, result: &FetchResult, reading: Reading) -> Event {
+        let redirect = reading.redirect.as_deref();
         Event::Done {
             key: result.order.candidate.key,
-            report,
+            revisit: revisit::after(result, &reading.outcome, redirect, self.recrawl),
+            report: report(result, reading.outcome, reading.redirect),
             links: reading.links,
+        }
+    }
+
+    /// What follows from a HEAD: either the document is as it was, or it is asked for. A HEAD is not archived,
+    /// for it brings nothing to keep.
+    fn head_only(&self, result: &FetchResult) -> Event {
+        let key = result.order.candidate.key;
+        let before = result.order.candidate.revisit.as_deref();
+        let same = before
+            .zip(result.exchange.as_ref())
+            .filter(|(before, head)| revisit::shows_no_change(before, head));
+        if same.is_none() {
+            let why = "HEAD shows a change, the page is asked for";
+            let outcome = Outcome::because(OutcomeClass::Deferred, why);
+            return Event::Retry {
+                key,
+                report: report(result, outcome, None),
+                due: result.ended,
+            };
+        }
+        let outcome = Outcome::because(OutcomeClass::Success, "not modified, by HEAD");
+        self.count(result, &outcome);
+        Event::Done {
+            key,
+            revisit: revisit::after(result, &outcome, None, self.recrawl),
+            report: report(result, outcome, None),
+            links: Vec::new(),
         }
     }
 
@@ -119,8 +150,9 @@ impl Harvest {
             url: link.url,
             kind: link.kind,
             depth: link.depth,
-            attempts: entry.fate.map_or(0, |fate| fate.attempts),
+            attempts: entry.fate.as_ref().map_or(0, |fate| fate.attempts),
             chain: link.chain,
+            revisit: entry.fate.and_then(|fate| fate.revisit),
         }
     }
 

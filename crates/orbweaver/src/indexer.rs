@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use orbweaver_docindex::{DocIndex, Ledger, Wanted};
+use orbweaver_docindex::{Budgets, DocIndex, Ledger, Wanted};
 use orbweaver_model::{Candidate, Event, RobotsRecord, Timestamp};
 
 use orbweaver_model::Clock;
@@ -35,7 +35,7 @@ enum Message {
     Change(Box<Event>, Sender<()>),
     Budgets {
         pages: u64,
-        host_pages: u32,
+        budgets: Budgets,
     },
     Stop,
 }
@@ -68,8 +68,8 @@ impl Indexer {
     }
 
     /// Other budgets from now on; 0 means no limit.
-    pub(crate) fn budgets(&self, pages: u64, host_pages: u32) {
-        let _ = self.inbox.send(Message::Budgets { pages, host_pages });
+    pub(crate) fn budgets(&self, pages: u64, budgets: Budgets) {
+        let _ = self.inbox.send(Message::Budgets { pages, budgets });
     }
 
     /// Folds what has arrived, then ends the thread.
@@ -111,6 +111,8 @@ pub(crate) struct IndexerOptions {
     pub(crate) per_host: usize,
     /// How long to wait for a retry when nothing else is left.
     pub(crate) patience: Duration,
+    /// Finished pages are visited again, so that there is always something to wait for.
+    pub(crate) recrawl: bool,
 }
 
 /// The thread, seen from outside.
@@ -245,9 +247,9 @@ impl Work {
                     events.push(*event);
                     changes.push(done);
                 }
-                Message::Budgets { pages, host_pages } => {
+                Message::Budgets { pages, budgets } => {
                     self.options.pages = pages;
-                    self.index.set_host_pages(host_pages);
+                    self.index.set_budgets(budgets);
                 }
                 Message::Stop => stop = true,
             }
@@ -331,6 +333,7 @@ impl Work {
 
     fn idleness(&self, left: usize, next: Option<Timestamp>, now: Timestamp) -> Idle {
         match next {
+            Some(_) if self.options.recrawl => Idle::No,
             _ if self.index.ledger().queued == 0 => Idle::Empty,
             _ if left == 0 => Idle::Budget,
             Some(at) if at > now.after(self.options.patience) => Idle::Later,

@@ -19,6 +19,7 @@ mod pipeline;
 mod progress;
 mod redirect;
 mod retry;
+mod revisit;
 mod settings;
 mod slow;
 mod sources;

@@ -126,7 +126,9 @@ impl Ring {
         let index_options = IndexOptions {
             memory: settings.memory / 4,
             seed: KeySeed(random()?),
-            host_pages: settings.host_pages,
+            budgets: settings.budgets,
+            domain_of: orbweaver_intake::domain_or_host,
+            recrawl: settings.recrawl.is_some(),
         };
         let mut docs = DocIndex::open(&dir.index(), index_options, clock())?;
         let (writer, recovery) = Writer::open(dir.path(), store_options(settings))?;
@@ -148,6 +150,7 @@ impl Ring {
             limits: settings.limits.clone(),
             agent: settings.agent.clone(),
             obey_nofollow: settings.obey_nofollow,
+            recrawl: settings.recrawl,
             policy: policy.clone(),
             archivist: archive.archivist(),
             archive: Arc::clone(&archive),
@@ -162,6 +165,7 @@ impl Ring {
             adopt::adopt(dir, &recovery, &mut docs, &harvest)?;
         }
         docs.apply([seeds(&settings.seeds, &harvest, clock())])?;
+        docs.plan_visits(settings.recrawl)?;
         let reader = docs.reader();
         let (orders, order_queue) = mpsc::channel(settings.concurrency);
         let (notices, notice_queue) = mpsc::channel(1024);
@@ -190,6 +194,7 @@ impl Ring {
             pages: settings.pages,
             per_host: settings.queue_len,
             patience: settings.retry.patience,
+            recrawl: settings.recrawl.is_some(),
         };
         let index_thread = index.start(
             docs,
@@ -457,6 +462,7 @@ fn spider_options(settings: &Settings, policy: AddressPolicy) -> Result<SpiderOp
             insecure: settings.insecure,
             extra_roots_pem,
         },
+        head_first: settings.head_first,
         memory: ByteBudget::new(usize::try_from(settings.memory / 4).unwrap_or(usize::MAX)),
         ..SpiderOptions::default()
     })

@@ -91,15 +91,7 @@ pub(crate) fn refusal(
 ) -> Event {
     let key = candidate.key;
     let made = candidate.attempts.saturating_add(1);
-    let report = |outcome| Report {
-        outcome,
-        status: None,
-        ip: None,
-        bytes: 0,
-        millis: 0,
-        at,
-        redirect: None,
-    };
+    let report = |outcome| Report::unasked(outcome, at);
     // The URL server has asked for robots.txt as often as it makes sense; a name may resolve later.
     if outcome.class == OutcomeClass::FailedDns && made < options.attempts {
         let outcome = Outcome::because(
@@ -116,6 +108,7 @@ pub(crate) fn refusal(
         key,
         report: report(outcome),
         links: Vec::new(),
+        revisit: None,
     }
 }
 

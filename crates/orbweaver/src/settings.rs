@@ -7,12 +7,13 @@ use std::time::Duration;
 use anyhow::Result;
 use ipnet::IpNet;
 
+use orbweaver_docindex::{Budget, Budgets};
 use orbweaver_intake::{
     CanonicalOptions, Canonicalizer, Scope, ScopeKind, ScopeOptions, TrapOptions,
 };
-use orbweaver_model::{CrawlUrl, Limits};
+use orbweaver_model::{CrawlUrl, Limits, RecrawlBounds};
 
-use crate::config::{Config, LimitsConfig};
+use crate::config::{BudgetConfig, Config, LimitsConfig, RecrawlConfig};
 use crate::exit::Fatal;
 use crate::retry::RetryOptions;
 use crate::units;
@@ -32,8 +33,12 @@ pub(crate) struct Settings {
     pub(crate) obey_nofollow: bool,
     /// Pages in all; 0 means no limit.
     pub(crate) pages: u64,
-    /// Pages of one host; 0 means no limit.
-    pub(crate) host_pages: u32,
+    /// What may be taken from a host and from a domain.
+    pub(crate) budgets: Budgets,
+    /// When finished pages are visited again; none when the crawl ends instead.
+    pub(crate) recrawl: Option<RecrawlBounds>,
+    /// Pages are asked for with HEAD first when they are visited again.
+    pub(crate) head_first: bool,
     pub(crate) time: Option<Duration>,
     pub(crate) host_rate: f64,
     pub(crate) per_host: u16,
@@ -117,7 +122,9 @@ impl Settings {
             canonical,
             obey_nofollow: config.scope.nofollow.unwrap_or(true),
             pages: config.budget.pages.unwrap_or(0),
-            host_pages: config.budget.host_pages.unwrap_or(0),
+            budgets: budgets(&config.budget, &mut wrong),
+            recrawl: recrawl(&config.recrawl, &mut wrong),
+            head_first: config.recrawl.head_first.unwrap_or(false),
             time: config
                 .budget
                 .time
@@ -185,6 +192,43 @@ impl Settings {
         wrong.demand(self.memory >= 64 << 20, "memory must be at least 64M");
         wrong.demand(self.rotate >= 1 << 20, "rotate must be at least 1M");
     }
+}
+
+fn budgets(config: &BudgetConfig, wrong: &mut Mistakes) -> Budgets {
+    let mut budget = |pages: Option<u32>, bytes: &Option<String>, time: &Option<String>| Budget {
+        pages: pages.unwrap_or(0),
+        bytes: (bytes.as_deref().map(units::size))
+            .and_then(|size| wrong.take(size))
+            .unwrap_or(0),
+        time: (time.as_deref().map(units::duration))
+            .and_then(|time| wrong.take(time))
+            .unwrap_or_default(),
+    };
+    Budgets {
+        host: budget(config.host_pages, &config.host_bytes, &config.host_time),
+        domain: budget(
+            config.domain_pages,
+            &config.domain_bytes,
+            &config.domain_time,
+        ),
+    }
+}
+
+fn recrawl(config: &RecrawlConfig, wrong: &mut Mistakes) -> Option<RecrawlBounds> {
+    let default = RecrawlBounds::default();
+    let mut time = |text: &Option<String>, default| {
+        (text.as_deref().map(units::duration))
+            .and_then(|time| wrong.take(time))
+            .unwrap_or(default)
+    };
+    let min = time(&config.min, default.min);
+    let max = time(&config.max, default.max.max(min));
+    wrong.demand(
+        min >= Duration::from_secs(1) && min <= max,
+        "recrawl.min must be at least 1s and not above recrawl.max",
+    );
+    let bounds = RecrawlBounds { min, max };
+    config.on.unwrap_or(false).then_some(bounds)
 }
 
 /// E7: half the cores, so that the machine can do other work.

@@ -329,7 +329,7 @@ fn host(record: &HostRecord, sources: &Sources<'_>) -> HostSays {
         requests: record.requests,
         failed: record.failed,
         ms: record.millis,
-        budget_spent: record.exhausted,
+        budget_spent: record.spent.is_some(),
         blocked_since: record.blocked.map(moment),
         rate: record.gap.map(crate::steer::rate_of),
         not_before: waits.then(|| moment(record.not_before)),

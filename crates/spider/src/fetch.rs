@@ -4,13 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Empty;
 use orbweaver_model::{
-    Clock, CrawlUrl, Exchange, FetchResult, Order, Outcome, OutcomeClass, Timestamp, TransId,
-    Truncation,
+    Clock, Exchange, FetchResult, Order, Outcome, OutcomeClass, Timestamp, TransId, Truncation,
 };
 
 use crate::connect::{Connector, Link, Wire};
@@ -89,7 +88,7 @@ impl Spider {
         };
         let (outcome, exchange) = match self.ask(&mut trip).await {
             Ok(answer) => {
-                let outcome = outcome_of::answer(&answer, order.purpose);
+                let outcome = outcome_of::answer(&answer, &order);
                 (outcome, Some(exchange(answer)))
             }
             Err(outcome) => (outcome, None),
@@ -178,7 +177,6 @@ impl Spider {
 
     /// Holds the exchange on `link`. The error is a URL that no request can ask for.
     async fn exchange(&self, link: &mut Link, trip: &mut Trip<'_>) -> Result<Asked, Outcome> {
-        let url = trip.order.url();
         let errand = Errand {
             limits: &self.options.limits,
             purpose: trip.order.purpose,
@@ -196,38 +194,65 @@ impl Spider {
         };
         Ok(match &mut link.wire {
             Wire::Http1(http1) => {
-                let request = self.http1_request(url).ok_or_else(unaskable)?;
+                let request = self.http1_request(trip.order).ok_or_else(unaskable)?;
                 http1.exchange(request, errand).await
             }
             Wire::Http2(http2) => {
-                let request = self.http2_request(url).ok_or_else(unaskable)?;
+                let request = self.http2_request(trip.order).ok_or_else(unaskable)?;
                 let result = http2.exchange(request, errand, &*self.clock).await;
                 (result, http2.is_ready())
             }
         })
     }
 
-    fn http1_request(&self, url: &CrawlUrl) -> Option<Request<Empty<Bytes>>> {
+    fn http1_request(&self, order: &Order) -> Option<Request<Empty<Bytes>>> {
+        let url = order.url();
         let mut request = Request::new(Empty::new());
+        *request.method_mut() = self.method(order);
         *request.uri_mut() = Uri::from(PathAndQuery::try_from(url.target()).ok()?);
         let mut headers = HeaderMap::with_capacity(4);
         headers.insert(HOST, HeaderValue::from_str(url.authority()).ok()?);
-        self.add_headers(&mut headers);
+        self.add_headers(order, &mut headers);
         *request.headers_mut() = headers;
         Some(request)
     }
 
-    fn http2_request(&self, url: &CrawlUrl) -> Option<Request<Empty<Bytes>>> {
+    fn http2_request(&self, order: &Order) -> Option<Request<Empty<Bytes>>> {
         let mut request = Request::new(Empty::new());
-        *request.uri_mut() = Uri::try_from(url.as_str()).ok()?;
-        self.add_headers(request.headers_mut());
+        *request.method_mut() = self.method(order);
+        *request.uri_mut() = Uri::try_from(order.url().as_str()).ok()?;
+        self.add_headers(order, request.headers_mut());
         Some(request)
     }
 
-    fn add_headers(&self, headers: &mut HeaderMap) {
+    /// A repeated attempt asks for the document: either HEAD failed, or it told of a change.
+    fn method(&self, order: &Order) -> Method {
+        let candidate = &order.candidate;
+        match self.options.head_first && candidate.attempts == 0 && candidate.revisit.is_some() {
+            true => Method::HEAD,
+            false => Method::GET,
+        }
+    }
+
+    fn add_headers(&self, order: &Order, headers: &mut HeaderMap) {
         headers.insert(USER_AGENT, self.user_agent.clone());
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(ACCEPT_ENCODING, ENCODINGS);
+        let Some(before) = &order.candidate.revisit else {
+            return;
+        };
+        // Both, because a server may know only one of them; one that knows both goes by the ETag
+        // (RFC 9110, 13.2.2). What came as a header can be written as one, save for odd bytes.
+        let conditions = [
+            (IF_NONE_MATCH, &before.etag),
+            (IF_MODIFIED_SINCE, &before.last_modified),
+        ];
+        for (name, value) in conditions {
+            let value = value.as_deref().map(HeaderValue::from_str);
+            if let Some(Ok(value)) = value {
+                headers.insert(name, value);
+            }
+        }
     }
 }
 

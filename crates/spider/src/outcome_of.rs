@@ -1,15 +1,18 @@
 //! What an exchange counts as.
 
-use orbweaver_model::{Outcome, OutcomeClass, Purpose, Truncation};
+use orbweaver_model::{Order, Outcome, OutcomeClass, Purpose, Truncation};
 
 use crate::exchange::{Answer, Failure, leads_on};
 use crate::status::{Action, action};
 
 /// The outcome of an order that got an answer. The status decides; only where it promises a document
 /// does the state of the body matter.
-pub(crate) fn answer(answer: &Answer, purpose: Purpose) -> Outcome {
+pub(crate) fn answer(answer: &Answer, order: &Order) -> Outcome {
     match action(answer.status) {
-        Action::Store => document(answer, purpose),
+        Action::Store if answer.status == 304 && order.candidate.revisit.is_some() => {
+            Outcome::because(OutcomeClass::Success, "not modified")
+        }
+        Action::Store => document(answer, order.purpose),
         Action::Follow { .. } if leads_on(answer.status, &answer.headers) => {
             Outcome::plain(OutcomeClass::RedirectFollowed)
         }

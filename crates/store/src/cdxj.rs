@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use orbweaver_model::Timestamp;
+
+use crate::date::Date;
 use crate::error::StoreError;
 use crate::files::{CDXJ, Layout, OPEN, names};
 
@@ -177,13 +180,36 @@ impl<R: BufRead> Lines<R> {
 
 /// The newest capture of a URL in a crawl directory, finished files and open ones alike.
 pub fn lookup(dir: &Path, surt: &str, url: &str) -> Result<Option<IndexLine>, StoreError> {
+    find(dir, surt, url, None)
+}
+
+/// The capture of a URL that began in this second.
+pub(crate) fn lookup_at(
+    dir: &Path,
+    surt: &str,
+    url: &str,
+    at: Timestamp,
+) -> Result<Option<IndexLine>, StoreError> {
+    let digits = Date::new(at).digits().to_string();
+    find(dir, surt, url, Some(&digits))
+}
+
+/// The newest capture, of all or of those of one second.
+fn find(
+    dir: &Path,
+    surt: &str,
+    url: &str,
+    at: Option<&str>,
+) -> Result<Option<IndexLine>, StoreError> {
     let layout = Layout::new(dir);
     let mut newest: Option<IndexLine> = None;
     for (path, sorted) in indexes(&layout)? {
         let Some((mut file, sorted)) = open_index(&path, sorted)? else {
             continue;
         };
-        let found = search(&mut file, sorted, surt, url);
+        let found = search(&mut file, sorted, surt, |line| {
+            line.url == url && at.is_none_or(|at| line.timestamp == at)
+        });
         let found = found.map_err(|e| StoreError::io("read", &path, e))?;
         // Files come in the order of their names, which is that of their age.
         let newer = |line: &IndexLine| {
@@ -246,7 +272,12 @@ fn indexes(layout: &Layout) -> Result<Vec<(PathBuf, bool)>, StoreError> {
     Ok(found)
 }
 
-fn search(file: &mut File, sorted: bool, surt: &str, url: &str) -> io::Result<Option<IndexLine>> {
+fn search(
+    file: &mut File,
+    sorted: bool,
+    surt: &str,
+    wanted: impl Fn(&IndexLine) -> bool,
+) -> io::Result<Option<IndexLine>> {
     let prefix = format!("{surt} ").into_bytes();
     let start = if sorted { first_at(file, &prefix)? } else { 0 };
     file.seek(SeekFrom::Start(start))?;
@@ -260,7 +291,7 @@ fn search(file: &mut File, sorted: bool, surt: &str, url: &str) -> io::Result<Op
             continue;
         }
         let parsed = std::str::from_utf8(line).ok().and_then(IndexLine::parse);
-        let Some(line) = parsed.filter(|line| line.url == url) else {
+        let Some(line) = parsed.filter(&wanted) else {
             continue;
         };
         let rank = |line: &IndexLine| (line.timestamp.clone(), line.offset);

@@ -11,10 +11,12 @@ use std::io::{self, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::cdxj::{IndexLine, Lines};
+use crate::date::parse_iso;
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::files::{CDXJ, Layout, NEW, OPEN, WARC, names};
 use crate::warc::group::{Group, Groups, Item, revisit_of};
+use crate::warc::prepare::NOT_MODIFIED;
 use crate::warc::reader::{Records, StoredRecord, read_head_in};
 
 /// How bad a finding is.
@@ -342,6 +344,12 @@ impl Check<'_> {
 
     /// Whether the record that a revisit refers to is there and is the one.
     fn original(&self, group: &Group) -> Result<(), String> {
+        if group.main.field("WARC-Profile") == Some(NOT_MODIFIED) {
+            return match group.main.field("WARC-Refers-To-Date").and_then(parse_iso) {
+                Some(_) => Ok(()),
+                None => Err("the revisit does not say which capture is unchanged".to_owned()),
+            };
+        }
         let Some((file, offset)) = revisit_of(&group.metadata.block) else {
             return Err("the revisit does not say where its original is".to_owned());
         };

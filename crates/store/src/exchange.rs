@@ -5,13 +5,14 @@ use std::path::Path;
 
 use orbweaver_model::{Outcome, Protocol, Timestamp, Truncation};
 
-use crate::cdxj::lookup;
+use crate::cdxj::{lookup, lookup_at};
 use crate::date::parse_iso;
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::files::Layout;
 use crate::http_head;
 use crate::warc::group::{MAX_SIDE_BLOCK, revisit_of, warc_field};
+use crate::warc::prepare::NOT_MODIFIED;
 use crate::warc::reader::{RecordHead, Records, StoredRecord, read_next};
 
 /// The largest block that is taken into memory: far above any sensible limit on bodies.
@@ -42,6 +43,8 @@ pub struct StoredExchange {
     pub truncated: Option<Truncation>,
     /// True when the record is a revisit.
     pub revisit: bool,
+    /// When the document was captured that the server said is unchanged, for an answer that says so.
+    pub unchanged_since: Option<Timestamp>,
     /// What became of the URL; none when the record does not say it in a way known here.
     pub outcome: Option<Outcome>,
     /// Duration in milliseconds.
@@ -68,11 +71,19 @@ impl StoredExchange {
     }
 }
 
-/// The newest stored exchange of a URL; none when it was never stored.
+/// The newest stored document of a URL; none when it was never stored. Where the newest answer says that nothing has
+/// changed, it is the document that the answer speaks of.
 pub fn get(dir: &Path, surt: &str, url: &str) -> Result<Option<StoredExchange>, StoreError> {
-    match lookup(dir, surt, url)? {
+    let Some(line) = lookup(dir, surt, url)? else {
+        return Ok(None);
+    };
+    let newest = exchange_at(dir, &line.filename, line.offset)?;
+    let Some(since) = newest.unchanged_since else {
+        return Ok(Some(newest));
+    };
+    match lookup_at(dir, surt, url, since)? {
         Some(line) => exchange_at(dir, &line.filename, line.offset).map(Some),
-        None => Ok(None),
+        None => Ok(Some(newest)),
     }
 }
 
@@ -135,6 +146,8 @@ fn assemble(
     let number = |name| warc_field(&metadata, name).and_then(|text| text.parse::<u64>().ok());
     let class = warc_field(&metadata, "outcome").and_then(|word| word.parse().ok());
     let reason = warc_field(&metadata, "reason").unwrap_or_default();
+    let unchanged = head.field("WARC-Profile") == Some(NOT_MODIFIED);
+    let since = head.field("WARC-Refers-To-Date").and_then(parse_iso);
     let truncated = match head.field("WARC-Truncated").filter(|_| !revisit) {
         Some("length") => Some(Truncation::Length),
         Some("time") => Some(Truncation::Time),
@@ -156,6 +169,7 @@ fn assemble(
         },
         truncated,
         revisit,
+        unchanged_since: since.filter(|_| unchanged),
         outcome: class.map(|class| Outcome::because(class, reason)),
         millis: number("fetchTimeMs")
             .and_then(|n| u32::try_from(n).ok())

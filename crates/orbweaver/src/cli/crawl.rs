@@ -50,6 +50,9 @@ pub(crate) struct Args {
     stop: Stop,
 
     #[command(flatten)]
+    again: Again,
+
+    #[command(flatten)]
     how: How,
 
     /// How progress is shown: a live line on a terminal, plain lines, JSON lines, or not at all
@@ -95,6 +98,26 @@ struct Stop {
     /// Stop after this time, such as 90s, 5m or 2h
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "When pages are visited again")]
+struct Again {
+    /// Go on for ever: visit each page again when it is likely to have changed
+    #[arg(long)]
+    recrawl: bool,
+
+    /// The shortest time between two visits to a page [default: 1h]
+    #[arg(long, value_name = "TIME")]
+    recrawl_min: Option<String>,
+
+    /// The longest time between two visits to a page [default: 720h]
+    #[arg(long, value_name = "TIME")]
+    recrawl_max: Option<String>,
+
+    /// Ask with HEAD first, and for the page only when that shows a change
+    #[arg(long)]
+    head_first: bool,
 }
 
 #[derive(clap::Args, Debug)]
@@ -205,6 +228,10 @@ impl Args {
         config.budget.pages = self.stop.pages;
         config.budget.host_pages = self.stop.host_pages;
         config.budget.time = self.stop.time.clone();
+        config.recrawl.on = self.again.recrawl.then_some(true);
+        config.recrawl.min = self.again.recrawl_min.clone();
+        config.recrawl.max = self.again.recrawl_max.clone();
+        config.recrawl.head_first = self.again.head_first.then_some(true);
         config.politeness.rate = self.how.rate;
         config.politeness.per_host = self.how.per_host;
         config.politeness.per_ip = self.how.per_ip;

@@ -22,7 +22,7 @@ impl Helm {
         let n = self.log(changes, &Change::Reload { settings }, None)?;
         self.dir.store_config(&config)?;
         self.harvest.outlinks.set_scope(scope);
-        self.indexer.budgets(fresh.pages, fresh.host_pages);
+        self.indexer.budgets(fresh.pages, fresh.budgets);
         let rates = Rates {
             host_per_sec: fresh.host_rate,
             ip_per_sec: fresh.ip_rate,
@@ -59,7 +59,8 @@ fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<String>) {
         };
     }
     compare!(live:
-        "rate" host_rate, "ip_rate" ip_rate, "per_ip" per_ip, "pages" pages, "host_pages" host_pages,
+        "rate" host_rate, "ip_rate" ip_rate, "per_ip" per_ip, "pages" pages,
+        "budget of hosts" budgets.host, "budget of domains" budgets.domain,
         "time" time, "scope" scope.kind, "include" scope.include, "exclude" scope.exclude,
         "depth" scope.max_depth, "requisites" scope.requisites,
     );
@@ -69,7 +70,7 @@ fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<String>) {
         "ip_batch_max" ip_batch_max, "slow_factor" slow_factor, "slow_max_s" slow_max, "concurrency" concurrency,
         "workers" workers, "allow_net" allow_net, "insecure" insecure, "resolver" resolver,
         "ca" ca, "retry" retry, "rotate" rotate, "limits" limits, "seeds" seeds,
-        "canonical form" canonical, "traps" traps,
+        "canonical form" canonical, "traps" traps, "recrawl" recrawl, "head_first" head_first,
     );
     // A setting that none of the lists names is one that needs a new start.
     let now = format!("{:?}", in_effect(old.clone(), new.clone()));
@@ -91,7 +92,7 @@ fn in_effect(old: Settings, new: Settings) -> Settings {
         ip_rate: new.ip_rate,
         per_ip: new.per_ip,
         pages: new.pages,
-        host_pages: new.host_pages,
+        budgets: new.budgets,
         time: new.time,
         scope: new.scope,
         ..old

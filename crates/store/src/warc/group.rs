@@ -5,7 +5,7 @@ use crate::date::{Date, parse_iso};
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::http_head;
-use crate::warc::prepare::describe;
+use crate::warc::prepare::{NO_DIGEST, NOT_MODIFIED, describe};
 use crate::warc::reader::{RecordHead, Records, StoredRecord, read_next};
 
 /// Bytes of a request or metadata block; what we write is far smaller.
@@ -168,7 +168,11 @@ impl Groups {
         let date = main.field("WARC-Date").and_then(parse_iso);
         let digest = main.field("WARC-Payload-Digest").and_then(Digest::parse);
         let surt = warc_field(&metadata.block, "surt");
-        let digest = digest.ok_or_else(|| missing("WARC-Payload-Digest"))?;
+        let digest = match (digest, main.field("WARC-Profile")) {
+            (_, Some(NOT_MODIFIED)) => NO_DIGEST.to_owned(),
+            (Some(digest), _) => digest.base32(),
+            (None, _) => return Err(missing("WARC-Payload-Digest")),
+        };
         Ok(IndexLine {
             surt: surt
                 .ok_or_else(|| missing("surt in the metadata"))?
@@ -180,7 +184,7 @@ impl Groups {
             length: end - main.offset,
             offset: main.offset,
             filename: self.filename.clone(),
-            ..describe(head, main.kind() == "revisit", digest.base32())
+            ..describe(head, main.kind() == "revisit", digest)
         })
     }
 

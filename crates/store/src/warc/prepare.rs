@@ -28,6 +28,12 @@ const MIN_REVISIT: usize = 1024;
 pub(crate) const IDENTICAL: &str =
     "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
+/// The profile of a revisit whose server says that nothing has changed (WARC 1.1, section 6.7.3).
+pub(crate) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
+/// What the index says where there is no payload to have a digest.
+pub(crate) const NO_DIGEST: &str = "-";
+
 /// What is to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
@@ -127,13 +133,20 @@ impl Archivist {
             id: scratch.ids.next(),
         };
         let mut bytes = Vec::with_capacity(2048 + body.len() / 4);
-        let length = match &original {
-            Some(original) => common.revisit(scratch, head, digest, original, &mut bytes),
-            None => common.response(scratch, head, digest, &mut bytes),
+        let unchanged = common.unchanged();
+        let length = match (&original, unchanged) {
+            (_, Some(since)) => common.not_modified(scratch, since, &mut bytes),
+            (Some(original), _) => common.revisit(scratch, head, digest, original, &mut bytes),
+            (None, None) => common.response(scratch, head, digest, &mut bytes),
         };
         common.request(scratch, &mut bytes);
         common.metadata(scratch, original.as_ref(), &mut bytes);
-        let line = index_line(&common, head, digest, original.is_some(), length);
+        let revisit = original.is_some() || unchanged.is_some();
+        let digest_word = match unchanged {
+            Some(_) => NO_DIGEST.to_owned(),
+            None => digest.base32(),
+        };
+        let line = index_line(&common, head, digest_word, revisit, length);
         bytes.shrink_to_fit();
         Some(Prepared {
             bytes,
@@ -247,6 +260,22 @@ impl Common<'_> {
             .finish(&[head], Squeeze::Stored, out)
     }
 
+    /// When the document was captured that the server says is still the same.
+    fn unchanged(&self) -> Option<Timestamp> {
+        let before = self.capture.result.order.candidate.revisit.as_ref()?;
+        (self.exchange.status == 304).then_some(before.captured)
+    }
+
+    fn not_modified(&self, scratch: &mut Scratch, since: Timestamp, out: &mut Vec<u8>) -> u64 {
+        let url = self.capture.result.order.url();
+        self.begin(&mut scratch.press, "revisit", self.id)
+            .field("Content-Type", "application/http;msgtype=response")
+            .field("WARC-Profile", NOT_MODIFIED)
+            .field("WARC-Refers-To-Target-URI", url)
+            .field("WARC-Refers-To-Date", Date::new(since).iso())
+            .finish(&[&self.exchange.response], Squeeze::Stored, out)
+    }
+
     fn request(&self, scratch: &mut Scratch, out: &mut Vec<u8>) {
         let request = self.exchange.request.as_ref();
         if request.is_empty() {
@@ -321,7 +350,7 @@ impl Common<'_> {
 fn index_line(
     common: &Common<'_>,
     head: &[u8],
-    digest: Digest,
+    digest: String,
     revisit: bool,
     length: u64,
 ) -> IndexLine {
@@ -330,7 +359,7 @@ fn index_line(
         timestamp: common.date.digits().to_string(),
         url: common.capture.result.order.url().as_str().to_owned(),
         length,
-        ..describe(head, revisit, digest.base32())
+        ..describe(head, revisit, digest)
     }
 }
 
