@@ -115,7 +115,6 @@ impl Bench {
                 attempts: 0,
                 chain: Vec::new(),
                 revisit: None,
-                revisit: None,
             }
         });
         let pages = pages.collect();

@@ -176,7 +176,6 @@ impl Bench {
             attempts: 0,
             chain: Vec::new(),
             revisit: None,
-            revisit: None,
         };
         self.heart.candidates(vec![candidate], self.now);
     }

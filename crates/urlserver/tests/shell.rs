@@ -99,7 +99,6 @@ fn candidate(url: &str) -> Candidate {
         attempts: 0,
         chain: Vec::new(),
         revisit: None,
-        revisit: None,
     }
 }
 

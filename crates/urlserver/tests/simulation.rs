@@ -149,7 +149,6 @@ impl Sim {
                 attempts: 0,
                 chain: Vec::new(),
                 revisit: None,
-                revisit: None,
             });
         }
         Self {

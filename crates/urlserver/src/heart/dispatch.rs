@@ -350,6 +350,5 @@ fn as_candidate(job: &RobotsJob, slot: &Slot) -> Candidate {
         attempts: job.attempts,
         chain: Vec::new(),
         revisit: None,
-        revisit: None,
     }
 }

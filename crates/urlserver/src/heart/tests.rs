@@ -40,7 +40,6 @@ fn candidate(url: &str) -> Candidate {
         attempts: 0,
         chain: Vec::new(),
         revisit: None,
-        revisit: None,
     }
 }
 

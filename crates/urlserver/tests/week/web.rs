@@ -158,7 +158,6 @@ pub(crate) fn candidate(host: u32, url: u32) -> Candidate {
         attempts: 0,
         chain: Vec::new(),
         revisit: None,
-        revisit: None,
     }
 }
 
