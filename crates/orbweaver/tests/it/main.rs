@@ -17,6 +17,7 @@ mod ctl;
 mod disk;
 mod inspect;
 mod kill;
+mod recrawl;
 mod redirects;
 mod resume;
 mod robots;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 /// One request as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    pub(crate) method: String,
     /// Path and query.
     pub(crate) target: String,
     /// The lines of the head after the first.
@@ -31,6 +32,15 @@ pub(crate) struct Reply {
     cut: Option<usize>,
     /// The connection stays open and nothing comes.
     silent: bool,
+}
+
+impl Request {
+    /// The value of a head field.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let pairs = self.fields.iter().filter_map(|line| line.split_once(':'));
+        let mut named = pairs.filter(|(found, _)| found.eq_ignore_ascii_case(name));
+        named.next().map(|(_, value)| value.trim())
+    }
 }
 
 impl Reply {
@@ -169,11 +179,13 @@ fn serve(
             }
             head.push(line.trim_end().to_owned());
         }
-        let target = head[0].split(' ').nth(1).unwrap().to_owned();
+        let mut words = head[0].split(' ').map(str::to_owned);
+        let (method, target) = (words.next().unwrap(), words.next().unwrap());
         let request = {
             let mut log = log.lock().unwrap();
             let before = log.iter().filter(|seen| seen.target == target).count();
             log.push(Request {
+                method,
                 target,
                 fields: head[1..].to_vec(),
                 before,
@@ -189,13 +201,14 @@ fn serve(
             }
             return;
         }
-        if stream.write_all(&message(&reply)).is_err() || reply.cut.is_some() {
+        let bodiless = request.method == "HEAD" || reply.status == 304;
+        if stream.write_all(&message(&reply, bodiless)).is_err() || reply.cut.is_some() {
             return;
         }
     }
 }
 
-fn message(reply: &Reply) -> Vec<u8> {
+fn message(reply: &Reply, bodiless: bool) -> Vec<u8> {
     let mut message = format!(
         "HTTP/1.1 {} Scripted\r\nContent-Length: {}\r\n",
         reply.status,
@@ -207,7 +220,8 @@ fn message(reply: &Reply) -> Vec<u8> {
     }
     message.push_str("\r\n");
     let mut message = message.into_bytes();
-    let sent = reply.cut.unwrap_or(reply.body.len());
+    let whole = if bodiless { 0 } else { reply.body.len() };
+    let sent = reply.cut.unwrap_or(whole);
     message.extend_from_slice(&reply.body[..sent]);
     message
 }
