@@ -34,6 +34,7 @@ pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
     check.fates()?;
     check.queue()?;
     check.due()?;
+    check.visits()?;
     check.hosts()?;
     check.ledger()
 }
@@ -166,6 +167,23 @@ impl Check<'_> {
                     "due",
                     format!("key {} names no URL that waits for a retry", hex(&bytes)),
                 );
+            }
+        }
+        Ok(())
+    }
+
+    fn visits(&mut self) -> Result<()> {
+        for guard in self.view.iter(&self.reader.store.visits) {
+            let bytes = guard.key()?;
+            let fate = match read_due_key(&bytes) {
+                Some((_, key)) => {
+                    self.fetch::<Fate>("fates", &self.reader.store.fates, &key.to_bytes())?
+                }
+                None => None,
+            };
+            if fate.is_none_or(|fate| fate.revisit.is_none()) {
+                let what = format!("key {} names no URL that was visited", hex(&bytes));
+                self.found("visits", what);
             }
         }
         Ok(())

@@ -10,6 +10,7 @@
 
 mod budget;
 mod chains;
+mod promote;
 mod seeds;
 mod visits;
 
@@ -102,6 +103,7 @@ impl Fold {
             | Event::Return { .. }
             | Event::Schedule { .. }
             | Event::Due { .. }
+            | Event::Promote { .. }
             | Event::Exhaust { .. } => true,
         }
     }
@@ -145,6 +147,7 @@ impl Fold {
                     false => Ok(()),
                 }
             }
+            Event::Promote { urls } => self.promote(urls, store, batch),
             Event::Exhaust {
                 host,
                 spent,
