@@ -10,6 +10,7 @@
 
 mod budget;
 mod chains;
+mod clock;
 mod promote;
 mod seeds;
 mod visits;
@@ -52,6 +53,8 @@ pub(crate) struct Fold {
     pub(crate) next_due: Option<Timestamp>,
     /// The earliest visit to a finished URL, when one is planned.
     pub(crate) next_visit: Option<Timestamp>,
+    /// The latest time that the fold was told.
+    pub(crate) latest: Timestamp,
 }
 
 #[derive(Clone, Copy)]
@@ -74,6 +77,7 @@ impl Fold {
             fresh: HashMap::default(),
             next_due: None,
             next_visit: None,
+            latest: Timestamp::default(),
         }
     }
 
@@ -115,8 +119,12 @@ impl Fold {
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) -> Result<()> {
+        self.note_time(event);
         match event {
-            Event::Epoch { .. } => self.epoch(store, batch),
+            Event::Epoch { at } => {
+                self.set_clock(*at, store, batch)?;
+                self.epoch(store, batch)
+            }
             Event::Links { links, at } => self.links(links, *at, store, batch),
             Event::Claim {
                 batch: number,
@@ -182,6 +190,7 @@ impl Fold {
         }
         batch.meta("ledger", &self.ledger);
         batch.meta("last_doc", &self.last_doc);
+        batch.meta("latest", &self.latest);
         batch.meta("applied", &applied);
         self.fresh.clear();
         debug_assert!(

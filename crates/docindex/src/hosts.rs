@@ -188,6 +188,18 @@ impl Hosts {
         None
     }
 
+    /// Changes the ends of waits, and the times from which budgets are counted.
+    pub(crate) fn each_end_of_wait(&mut self, change: impl Fn(&mut Timestamp)) {
+        for (hash, host) in &mut self.by_hash {
+            let before = (host.record.not_before, host.record.since);
+            change(&mut host.record.not_before);
+            host.record.since.iter_mut().for_each(&change);
+            if before != (host.record.not_before, host.record.since) {
+                self.dirty.insert(*hash);
+            }
+        }
+    }
+
     /// When the first of the hosts that have URLs but must wait may be asked again.
     pub(crate) fn next_end_of_wait(&self, now: Timestamp) -> Option<Timestamp> {
         let hosts = self.turns.iter().filter_map(|hash| self.by_hash.get(hash));

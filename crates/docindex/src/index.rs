@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tracing::info;
+use tracing::{info, warn};
 
 use orbweaver_model::{Event, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
@@ -98,6 +99,7 @@ impl<L: PartitionLog> DocIndex<L> {
             resumed: known > 0,
             failed: false,
         };
+        index.set_clock(now)?;
         index.apply([Event::Epoch { at: now }])?;
         info!(
             known,
@@ -106,6 +108,29 @@ impl<L: PartitionLog> DocIndex<L> {
             "doc index open"
         );
         Ok(index)
+    }
+
+    /// Gives visits that were planned by a clock far ahead of ours other times, some in each commit, for there
+    /// may be millions. What a crash interrupts is done again before the epoch begins.
+    fn set_clock(&mut self, now: Timestamp) -> Result<()> {
+        let Some(ahead) = self.fold.ahead_of(now) else {
+            return Ok(());
+        };
+        warn!(
+            ?ahead,
+            "the clock was set back; waits go on where they were"
+        );
+        let mut cursor = (
+            now.after(Duration::from_millis(1)),
+            UrlKey::from_bytes([0; 16]),
+        );
+        loop {
+            let visits = self.fold.misplanned(ahead, now, &mut cursor, &self.store)?;
+            if visits.is_empty() {
+                return Ok(());
+            }
+            self.apply([Event::Schedule { visits }])?;
+        }
     }
 
     /// Appends events to the log and folds them, in one commit. When this returns they survive the death
@@ -257,6 +282,7 @@ fn load(store: &Keyspaces, seed: KeySeed, mut hosts: Hosts) -> Result<Fold> {
     let ledger = store.meta("ledger")?.unwrap_or_default();
     let last_doc = store.meta("last_doc")?.unwrap_or(0);
     let mut fold = Fold::new(seed, ledger, hosts, last_doc);
+    fold.latest = store.meta("latest")?.unwrap_or_default();
     fold.next_due = next_due;
     let first = store.visits.iter().next();
     let first = first.map(|guard| guard.key()).transpose()?;
