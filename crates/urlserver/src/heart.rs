@@ -294,12 +294,13 @@ impl Heart {
         self.finish(now);
     }
 
-    /// A robots.txt that an earlier run has kept.
+    /// A robots.txt that an earlier run has kept. One from a time to come was fetched by a clock that was
+    /// wrong, so that nobody knows how old it is.
     pub fn known_robots(&mut self, origin: &str, record: RobotsRecord, now: Timestamp) {
         let Ok(url) = CrawlUrl::from_canonical(&format!("{origin}/")) else {
             return;
         };
-        if record.expires > now {
+        if record.fetched <= now && record.expires > now {
             self.remember_robots(&url, &record, now);
             self.finish(now);
         }

@@ -271,7 +271,7 @@ impl Heart {
         let mut robots = Robots::parse(&record.body, &self.options.agent, &self.options.limits);
         robots.take_sitemaps();
         let (least, adapt) = (self.least_delay(url.host()), self.adapt);
-        let expires = record.expires.min(now.after(MAX_LIFE));
+        let expires = record.expires.min(record.fetched.after(MAX_LIFE));
         self.with_host(url.host(), now, |host| {
             let door = host::door(url);
             if matches!(host.origin(door).robots, RobotsState::Unknown) {

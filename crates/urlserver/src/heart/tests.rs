@@ -869,6 +869,35 @@ fn a_kept_robots_txt_is_not_asked_for_again() {
     assert_eq!(rig.refusals().len(), 1);
 }
 
+/// What a clock that was set in between makes of a kept robots.txt: one from a time to come is asked for anew,
+/// and one from long ago does not hold for more than its day, whatever it says.
+#[test]
+fn a_robots_txt_kept_by_a_clock_that_was_wrong_expires() {
+    let now = START + 200_000_000;
+    for (fetched, expires, holds) in [
+        (now - 1, now + 1, true),
+        (now, now + 86_400_000, true),
+        (now + 1, now + 86_400_000, false),
+        (now + 3_600_000, u64::MAX, false),
+        (now - 86_400_000, u64::MAX, false),
+        (now - 86_399_999, u64::MAX, true),
+        (0, now, false),
+    ] {
+        let mut rig = Rig::new(quick());
+        rig.pass(200_000_000);
+        let record = RobotsRecord {
+            fetched: Timestamp::from_millis(fetched),
+            expires: Timestamp::from_millis(expires),
+            status: 404,
+            body: Vec::new(),
+        };
+        rig.heart.known_robots("http://a", record, rig.now);
+        rig.give(&["http://a/1"]);
+        let asked = if holds { "1" } else { "robots.txt" };
+        rig.order(&format!("http://a/{asked}"));
+    }
+}
+
 #[test]
 fn what_limits_now_is_said() {
     let mut rig = Rig::new(UrlServerOptions {
