@@ -69,8 +69,13 @@ impl<L: PartitionLog> DocIndex<L> {
                 urls: claims,
             });
         }
+        let spent = exhausted.len() > usize::from(!found.is_empty());
         if !exhausted.is_empty() {
             self.apply(exhausted)?;
+        }
+        // What a host may still be asked for beyond its budget is found now that the budget is marked as spent.
+        if found.is_empty() && spent {
+            return self.candidates(wanted, now);
         }
         Ok(found)
     }
@@ -131,7 +136,7 @@ impl<L: PartitionLog> DocIndex<L> {
     fn room(&self, hash: u64, now: Timestamp) -> Room {
         let hosts = &self.fold.hosts;
         match hosts.get(hash) {
-            // What still waits after that was asked for before.
+            // What still waits after that was asked for before, or goes on with a chain of redirects.
             Some(host) if host.record.spent == Some(Spent::Pages) => Room::Urls(usize::MAX),
             Some(host) => {
                 let domain = hosts.domain(host);

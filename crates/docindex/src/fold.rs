@@ -21,7 +21,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Builder;
 
 use orbweaver_model::{
-    Claimed, Event, HostSetting, KeySeed, LinkKind, NewLink, OutcomeClass, Report, Revisit,
+    Claimed, Event, HostSetting, KeySeed, LinkKind, NewLink, OutcomeClass, Report, Revisit, Spent,
     Timestamp, UrlKey,
 };
 
@@ -257,7 +257,11 @@ impl Fold {
             self.ledger.accept();
             let host = self.hosts.meet(key.host, link.url.host());
             host.record.queued += 1;
-            let spent = host.record.spent.map(|spent| refusal(spent, &record.url));
+            // A chain of redirects that was begun is followed: the page it began with is in the budget.
+            let exempt = !record.chain.is_empty();
+            let spent = (host.record.spent)
+                .filter(|spent| !(exempt && *spent == Spent::Pages))
+                .map(|spent| refusal(spent, &record.url));
             match refused.clone().or(spent) {
                 Some(outcome) => {
                     self.finish(key, unasked(outcome, at), store, batch);

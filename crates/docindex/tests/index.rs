@@ -13,143 +13,9 @@ use orbweaver_model::{
 };
 use proptest::prelude::*;
 
-const SEED: KeySeed = KeySeed(42);
+mod support;
 
-fn at(millis: u64) -> Timestamp {
-    Timestamp::from_millis(millis)
-}
-
-fn url(text: &str) -> CrawlUrl {
-    CrawlUrl::from_canonical(text).unwrap()
-}
-
-fn key(text: &str) -> UrlKey {
-    url(text).key(SEED)
-}
-
-fn link(text: &str, depth: u16) -> NewLink {
-    let link = Link {
-        url: url(text),
-        kind: LinkKind::A,
-        depth,
-        priority: 16,
-        via: None,
-        chain: Vec::new(),
-    };
-    NewLink {
-        link,
-        refused: None,
-    }
-}
-
-fn redirect(text: &str, chain: &[&str]) -> NewLink {
-    let mut new = link(text, 0);
-    new.link.kind = LinkKind::Redirect;
-    new.link.chain = chain.iter().map(|hop| key(hop)).collect();
-    new
-}
-
-fn refused(text: &str, reason: &str) -> NewLink {
-    NewLink {
-        refused: Some(Outcome::because(OutcomeClass::DeniedPolicy, reason)),
-        ..link(text, 1)
-    }
-}
-
-fn report(class: OutcomeClass) -> Report {
-    Report {
-        outcome: Outcome::plain(class),
-        status: Some(200),
-        ip: Some([127, 0, 0, 1].into()),
-        bytes: 1000,
-        millis: 5,
-        at: at(10),
-        redirect: None,
-    }
-}
-
-fn redirects_to(target: &str) -> Report {
-    Report {
-        redirect: Some(target.into()),
-        ..report(OutcomeClass::RedirectFollowed)
-    }
-}
-
-fn links(list: Vec<NewLink>) -> Event {
-    Event::Links {
-        links: list,
-        at: at(1),
-    }
-}
-
-fn done(text: &str, report: Report, links: Vec<NewLink>) -> Event {
-    Event::Done {
-        key: key(text),
-        report,
-        links,
-        revisit: None,
-    }
-}
-
-/// Budgets that only limit the pages of a host.
-fn pages(pages: u32) -> Budgets {
-    let host = Budget {
-        pages,
-        ..Budget::default()
-    };
-    Budgets {
-        host,
-        ..Budgets::default()
-    }
-}
-
-fn open(dir: &Path) -> DocIndex {
-    open_with(
-        dir,
-        IndexOptions {
-            seed: SEED,
-            ..IndexOptions::default()
-        },
-    )
-}
-
-fn open_with(dir: &Path, options: IndexOptions) -> DocIndex {
-    DocIndex::open(dir, options, at(0)).unwrap()
-}
-
-fn want(urls: usize) -> Wanted {
-    Wanted {
-        urls,
-        per_host: 100,
-        reject: HashSet::new(),
-    }
-}
-
-fn names(candidates: &[Candidate]) -> Vec<&str> {
-    candidates
-        .iter()
-        .map(|candidate| candidate.url.as_str())
-        .collect()
-}
-
-fn sound(index: &DocIndex) {
-    let mut findings = Vec::new();
-    check(&index.reader(), &mut |finding| findings.push(finding)).unwrap();
-    assert_eq!(findings, []);
-}
-
-fn class_of(index: &DocIndex, text: &str) -> OutcomeClass {
-    index
-        .reader()
-        .entry(key(text))
-        .unwrap()
-        .unwrap()
-        .fate
-        .unwrap()
-        .report
-        .outcome
-        .class
-}
+use support::*;
 
 #[test]
 fn a_url_is_queued_once_and_handed_out_once() {
@@ -579,7 +445,7 @@ fn a_host_gets_its_budget_exactly() {
 }
 
 #[test]
-fn a_redirect_that_the_budget_cuts_short_is_refused() {
+fn a_chain_of_redirects_that_was_begun_goes_on_though_the_pages_are_used_up() {
     let dir = tempfile::tempdir().unwrap();
     let mut index = open_with(
         dir.path(),
@@ -589,16 +455,32 @@ fn a_redirect_that_the_budget_cuts_short_is_refused() {
             ..IndexOptions::default()
         },
     );
-    index.apply([links(vec![link("http://a/1", 0)])]).unwrap();
-    index.candidates(&want(10), at(2)).unwrap();
-    let hop = redirect("http://a/2", &["http://a/1"]);
     index
-        .apply([done("http://a/1", redirects_to("http://a/2"), vec![hop])])
+        .apply([links(vec![
+            link("http://a/1", 0),
+            link("http://a/other", 0),
+        ])])
         .unwrap();
-    assert!(index.candidates(&want(10), at(2)).unwrap().is_empty());
+    let mut chain = Vec::new();
+    for n in 1..4 {
+        let found = index.candidates(&want(10), at(2)).unwrap();
+        assert_eq!(found.len(), 1, "hop {n}");
+        let (from, to) = (format!("http://a/{n}"), format!("http://a/{}", n + 1));
+        assert_eq!(found[0].url.as_str(), from);
+        chain.push(from.clone());
+        let before: Vec<&str> = chain.iter().map(String::as_str).collect();
+        let hop = redirect(&to, &before);
+        index
+            .apply([done(&from, redirects_to(&to), vec![hop])])
+            .unwrap();
+    }
     assert_eq!(
         class_of(&index, "http://a/1"),
-        OutcomeClass::RedirectRefused
+        OutcomeClass::RedirectFollowed
+    );
+    assert_eq!(
+        class_of(&index, "http://a/other"),
+        OutcomeClass::DeniedPolicy
     );
     sound(&index);
 }
@@ -755,7 +637,14 @@ proptest! {
                 }
                 Step::Finish(n, list) => {
                     out.remove(&page(n));
-                    done(&page(n), report(OutcomeClass::Success), list.iter().map(|n| link(&page(*n), 2)).collect())
+                    {
+                        let links = list.iter().map(|n| link(&page(*n), 2)).collect();
+                        let mut event = done(&page(n), report(OutcomeClass::Success), links);
+                        if let Event::Done { revisit, .. } = &mut event {
+                            *revisit = visited(1, Some(at(now.as_millis() + 70)));
+                        }
+                        event
+                    }
                 }
                 Step::Redirect(n, to) => {
                     out.remove(&page(n));

@@ -8,7 +8,8 @@ use crate::keyspaces::{Batch, Keyspaces};
 use crate::record::{Fate, QueueRecord, decode};
 
 impl Fold {
-    /// Refuses what is left in the queue of a host. What was fetched before keeps its fate.
+    /// Refuses what is left in the queue of a host. What was fetched before keeps its fate, and a chain
+    /// of redirects that was begun goes on when it is only pages that are used up.
     pub(super) fn exhaust(
         &mut self,
         hash: u64,
@@ -28,7 +29,9 @@ impl Fold {
                 host: hash,
                 url: waiting.url_hash,
             };
-            if waiting.revisit.is_some() && spent == Spent::Pages {
+            // A page that is visited again was in the budget before, and so was the first of a chain.
+            let counted = waiting.revisit.is_some() || !waiting.chain.is_empty();
+            if counted && spent == Spent::Pages {
                 self.hosts.touch(hash).waiting += 1;
                 continue;
             }
