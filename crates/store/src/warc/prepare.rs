@@ -78,6 +78,7 @@ pub struct Archivist {
     layout: Layout,
     digests: Arc<Digests>,
     level: u8,
+    remote: bool,
 }
 
 /// What the records of one group say in common.
@@ -89,6 +90,8 @@ struct Common<'a> {
     iso: String,
     /// Identifier of the response or revisit.
     id: RecordId,
+    /// Whether how the URL was found is unknown.
+    remote: bool,
 }
 
 /// The record that holds the same payload already.
@@ -105,6 +108,7 @@ impl Archivist {
             layout,
             digests,
             level: options.compression_level,
+            remote: options.remote,
         }
     }
 
@@ -131,6 +135,7 @@ impl Archivist {
             date,
             iso: date.iso().to_string(),
             id: scratch.ids.next(),
+            remote: self.remote,
         };
         let mut bytes = Vec::with_capacity(2048 + body.len() / 4);
         let unchanged = common.unchanged();
@@ -326,10 +331,12 @@ impl Common<'_> {
             field("reason", &one_line(&outcome.reason));
         }
         field("fetchTimeMs", &result.millis());
-        field("wireBytes", &result.wire_bytes);
-        field("hopsFromSeed", &candidate.depth);
-        field("kind", &candidate.kind.as_str());
-        field("attempts", &(u32::from(candidate.attempts) + 1));
+        if !self.remote {
+            field("wireBytes", &result.wire_bytes);
+            field("hopsFromSeed", &candidate.depth);
+            field("kind", &candidate.kind.as_str());
+            field("attempts", &(u32::from(candidate.attempts) + 1));
+        }
         if let Some(via) = via {
             field("via", &one_line(via));
         }
