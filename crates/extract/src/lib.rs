@@ -27,7 +27,7 @@ use orbweaver_model::{CrawlUrl, Limits, LinkKind};
 pub use charset::query_encoder;
 pub use elements::attribute_value;
 pub use fingerprint::fingerprint;
-pub use links::{FoundLink, Links};
+pub use links::{FoundLink, Links, NORMAL};
 pub use media::Media;
 pub use sitemap::{Sitemap, SitemapUrl, read_sitemap};
 
@@ -168,7 +168,10 @@ fn add_sitemap(page: &Page<'_>, reading: &mut Reading) {
     // A sitemap has a limit of its own.
     reading.links.set_max(page.limits.max_sitemap_urls);
     for url in &sitemap.urls {
-        reading.links.push(&url.loc, LinkKind::Sitemap, false);
+        let kind = LinkKind::Sitemap;
+        reading
+            .links
+            .push_weighted(&url.loc, kind, false, url.weight());
     }
     for url in &sitemap.sitemaps {
         reading.links.push(url, LinkKind::SitemapFile, false);

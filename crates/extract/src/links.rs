@@ -17,13 +17,19 @@ pub struct FoundLink<'a> {
     pub kind: LinkKind,
     /// True when it is marked as not to be followed.
     pub nofollow: bool,
+    /// How much the site makes of it, 0 to 100; [`NORMAL`] unless a sitemap says otherwise.
+    pub weight: u8,
 }
+
+/// The weight of a reference about which nothing is said, as in the sitemap protocol.
+pub const NORMAL: u8 = 50;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Item {
     end: usize,
     kind: LinkKind,
     nofollow: bool,
+    weight: u8,
 }
 
 /// All references of a document, in its order.
@@ -72,6 +78,7 @@ impl Links {
                 href,
                 kind: item.kind,
                 nofollow: item.nofollow,
+                weight: item.weight,
             }
         })
     }
@@ -92,6 +99,10 @@ impl Links {
     }
 
     pub(crate) fn push(&mut self, href: &str, kind: LinkKind, nofollow: bool) {
+        self.push_weighted(href, kind, nofollow, NORMAL);
+    }
+
+    pub(crate) fn push_weighted(&mut self, href: &str, kind: LinkKind, nofollow: bool, weight: u8) {
         let href = href.trim_matches(|c: char| c.is_ascii() && is_space(c as u8));
         let data = href
             .get(..5)
@@ -111,6 +122,7 @@ impl Links {
             end: self.text.len(),
             kind,
             nofollow,
+            weight,
         });
     }
 

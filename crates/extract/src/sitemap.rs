@@ -14,6 +14,7 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 
 use crate::Note;
 use crate::charset;
+use crate::links::NORMAL;
 use crate::media::{Media, looks_like_html};
 
 /// A page that a sitemap or a feed names.
@@ -25,6 +26,19 @@ pub struct SitemapUrl {
     pub lastmod: Option<String>,
     /// Its priority within the site, from 0.0 to 1.0, as written.
     pub priority: Option<String>,
+}
+
+impl SitemapUrl {
+    /// Its priority in hundredths; the protocol's 0.5 when there is none, or none that can be read.
+    pub(crate) fn weight(&self) -> u8 {
+        let written = self.priority.as_deref().map(|text| text.trim().parse());
+        match written {
+            Some(Ok(share)) if f32::is_finite(share) => {
+                (share.clamp(0.0, 1.0) * 100.0).round() as u8
+            }
+            _ => NORMAL,
+        }
+    }
 }
 
 /// What a sitemap says.

@@ -7,6 +7,7 @@ pub mod canonical;
 pub mod domain;
 mod fast;
 mod generations;
+mod inlinks;
 pub mod outlinks;
 mod pattern;
 pub mod scope;

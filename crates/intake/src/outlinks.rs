@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::canonical::{CanonicalError, Canonicalizer, QueryEncoding};
 use crate::fast::Base;
+use crate::inlinks::Inlinks;
 use crate::scope::Scope;
 use crate::traps::Traps;
 
@@ -21,6 +22,8 @@ pub struct Found<'a> {
     pub kind: LinkKind,
     /// True when the page asks not to follow it; such a reference is counted and left alone.
     pub nofollow: bool,
+    /// How much the site makes of it among its own: 0 to 100, 50 when nothing is said.
+    pub weight: u8,
 }
 
 /// The page on which references were found.
@@ -50,6 +53,8 @@ pub struct PageLinks {
     pub links: Vec<NewLink>,
     /// References to URLs that were known before.
     pub known: usize,
+    /// Those of them that so many pages link to that they go before others of their kind.
+    pub promoted: Vec<(UrlKey, u8)>,
     /// References that the page asks not to follow.
     pub nofollow: usize,
     /// References that are no http or https URL: mailto:, javascript: and the like.
@@ -73,6 +78,9 @@ pub struct PageLinks {
 /// | 24 | pages named only by a sitemap: thousands at once must not displace the breadth-first walk |
 /// | 32 | style sheets and what they import |
 /// | 40 | pictures, scripts, media |
+///
+/// A page of a sitemap moves up to six numbers by the priority that the sitemap gives it, and a link that many
+/// pages have moves two or four numbers up.
 pub const fn priority(kind: LinkKind) -> u8 {
     match kind {
         LinkKind::Seed | LinkKind::Redirect => 0,
@@ -90,6 +98,18 @@ pub const fn priority(kind: LinkKind) -> u8 {
     }
 }
 
+/// The priority of a link that a sitemap gives a weight, 0 to 100: within the numbers that are its kind's own,
+/// two less than the neighbours', so that the weight orders a site's pages and nothing else.
+fn weighted(kind: LinkKind, weight: u8) -> u8 {
+    match kind {
+        LinkKind::Sitemap => {
+            let below = (u16::from(weight.min(100)) * 12 + 50) / 100;
+            priority(kind) + 6 - u8::try_from(below).unwrap_or(0)
+        }
+        _ => priority(kind),
+    }
+}
+
 /// Room made for the first new link of a page, because few pages that have one have only one.
 const FIRST_ROOM: usize = 24;
 
@@ -100,6 +120,7 @@ pub struct Outlinks {
     /// Read for every link; written only when a seed turns out to have moved.
     scope: RwLock<Scope>,
     traps: Traps,
+    inlinks: Inlinks,
     seed: KeySeed,
     max_links: usize,
     max_sitemap_urls: usize,
@@ -118,6 +139,7 @@ impl Outlinks {
             canonicalizer,
             scope: RwLock::new(scope),
             traps,
+            inlinks: Inlinks::default(),
             seed,
             max_links: limits.max_links_per_page,
             max_sitemap_urls: limits.max_sitemap_urls,
@@ -193,13 +215,18 @@ impl Outlinks {
                 self.reconsider(page, out.links.get_mut(place), found.kind);
             } else if seen(key) {
                 out.known += 1;
+                if let Some(level) = self.inlinks.note(key) {
+                    let better = priority(found.kind).saturating_sub(2 * level);
+                    out.promoted.push((key, better));
+                }
             } else {
                 if out.links.is_empty() {
                     places.reserve(FIRST_ROOM);
                     out.links.reserve(FIRST_ROOM);
                 }
                 places.insert(key, out.links.len());
-                let link = link(page, url, found.kind);
+                let mut link = link(page, url, found.kind);
+                link.priority = weighted(found.kind, found.weight);
                 out.links.push(self.judge_on(link, Some(page)));
             }
         }
@@ -359,6 +386,7 @@ mod tests {
             href,
             kind: *kind,
             nofollow: href.contains("nofollow"),
+            weight: 50,
         });
         outlinks.links(&page, found, seen)
     }

@@ -48,6 +48,7 @@ fn nanoseconds_a_link() {
                 href,
                 kind: LinkKind::A,
                 nofollow: false,
+                weight: 50,
             });
             links += outlinks.links(&page, found, |_| known).links.len();
         }

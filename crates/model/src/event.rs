@@ -130,6 +130,11 @@ pub enum Event {
         /// True when finished URLs are visited again.
         visits: bool,
     },
+    /// Queued URLs move up, because many pages link to them.
+    Promote {
+        /// The URLs and their new priorities.
+        urls: Vec<(UrlKey, u8)>,
+    },
     /// What is left in the queue of a host is refused: its budget is spent.
     Exhaust {
         /// Hash of the host.

@@ -3,8 +3,8 @@
 //! that counts as done can always be read back.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -13,11 +13,12 @@ use orbweaver_extract::{Media, Page};
 use orbweaver_intake::{Found, Outlinks, PageRef, surt};
 use orbweaver_model::{
     Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, KeySeed, Limits, Link, LinkKind,
-    NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Timestamp,
+    NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Timestamp, UrlKey,
 };
 use orbweaver_spider::AddressPolicy;
 use orbweaver_store::{Archive, Archivist, Capture, Scratch};
 
+use crate::helm::lock;
 use crate::indexer::Indexer;
 use crate::redirect;
 use crate::retry::Decision;
@@ -25,6 +26,9 @@ use crate::revisit;
 
 /// Above this backlog a worker that submits is likely to wait, and must not hold up its neighbours.
 const BUSY_BACKLOG: usize = 4 << 20;
+
+/// URLs that move up in their queues with one event. What is left when the crawl ends has no queue to move in.
+const PROMOTED: usize = 256;
 
 /// The stage between spider and doc index.
 pub(crate) struct Harvest {
@@ -40,6 +44,8 @@ pub(crate) struct Harvest {
     pub(crate) archive: Arc<Archive>,
     pub(crate) archivist: Archivist,
     pub(crate) indexer: Indexer,
+    /// URLs that many pages link to, with their better priorities, until there are enough for an event.
+    pub(crate) promoted: Mutex<Vec<(UrlKey, u8)>>,
     pub(crate) counters: Counters,
 }
 
@@ -172,6 +178,7 @@ impl Harvest {
             href,
             kind: LinkKind::SitemapFile,
             nofollow: false,
+            weight: orbweaver_extract::NORMAL,
         });
         let links = self
             .outlinks
@@ -274,10 +281,26 @@ impl Harvest {
             href: link.href,
             kind: link.kind,
             nofollow: link.nofollow && self.obey_nofollow,
+            weight: link.weight,
         });
-        self.outlinks
-            .links(&page, found, |key| self.seen.contains(key))
-            .links
+        let out = self
+            .outlinks
+            .links(&page, found, |key| self.seen.contains(key));
+        self.promote(out.promoted);
+        out.links
+    }
+
+    /// Collects what moves up in the queues, for the fold reads for each of them and does that best in one go.
+    fn promote(&self, promoted: Vec<(UrlKey, u8)>) {
+        if promoted.is_empty() {
+            return;
+        }
+        let mut waiting = lock(&self.promoted);
+        waiting.extend(promoted);
+        if waiting.len() >= PROMOTED {
+            let urls = std::mem::take(&mut *waiting);
+            self.indexer.event(Event::Promote { urls }, None);
+        }
     }
 
     fn archive(&self, result: &FetchResult, event: Event, permit: OwnedSemaphorePermit) {

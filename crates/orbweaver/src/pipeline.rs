@@ -155,6 +155,7 @@ impl Ring {
             archivist: archive.archivist(),
             archive: Arc::clone(&archive),
             indexer: index.indexer.clone(),
+            promoted: Mutex::default(),
             counters: Default::default(),
         });
         let resumed = docs.resumed();

@@ -118,6 +118,11 @@ fn find(facts: &Facts, settings: &Settings) -> Limit {
         );
     }
     match (census.bottleneck, facts.next_try) {
+        (_, Some(seconds)) if census.orders == 0 && facts.queued == 0 => limit(
+            &format!("recrawl (next visit in {seconds} s)"),
+            format!("every page is as new as it has to be; the next visit is due in {seconds} s"),
+            Some("`--recrawl-min` and `--recrawl-max`"),
+        ),
         (_, Some(seconds)) if census.orders == 0 => limit(
             &format!("politeness (next try in {seconds} s)"),
             format!(

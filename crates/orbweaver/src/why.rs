@@ -51,6 +51,7 @@ pub(crate) struct Why {
     /// Attempts made, of which the oldest may not be kept.
     pub(crate) attempts_made: u8,
     pub(crate) outcome: Option<OutcomeSays>,
+    pub(crate) visits: Option<VisitsSays>,
     pub(crate) archive: Option<ArchiveSays>,
 }
 
@@ -131,6 +132,16 @@ pub(crate) struct OutcomeSays {
     pub(crate) redirect: Option<String>,
 }
 
+/// What its visits have left for the next one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct VisitsSays {
+    pub(crate) made: u32,
+    pub(crate) etag: Option<String>,
+    pub(crate) last_modified: Option<String>,
+    /// When it is visited again; none when that is not planned.
+    pub(crate) next: Option<String>,
+}
+
 /// Where it lies in the archive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ArchiveSays {
@@ -184,6 +195,7 @@ pub(crate) fn gather(url: &CrawlUrl, sources: &Sources<'_>) -> Result<Why> {
         attempts: entry.as_ref().map(attempts).unwrap_or_default(),
         attempts_made: attempts_made(entry.as_ref()),
         outcome: entry.as_ref().and_then(outcome),
+        visits: entry.as_ref().and_then(visits),
         archive: archive(url, sources.dir)?,
     };
     if let Some(rest) = rest {
@@ -378,6 +390,18 @@ fn outcome(entry: &Entry) -> Option<OutcomeSays> {
         bytes: report.bytes,
         ms: report.millis,
         redirect: report.redirect.clone(),
+    })
+}
+
+fn visits(entry: &Entry) -> Option<VisitsSays> {
+    let fate = entry.fate.as_ref()?;
+    let revisit = fate.revisit.as_ref()?;
+    let next = revisit.due.filter(|_| fate.due.is_none());
+    Some(VisitsSays {
+        made: revisit.visits,
+        etag: revisit.etag.clone(),
+        last_modified: revisit.last_modified.clone(),
+        next: next.map(moment),
     })
 }
 

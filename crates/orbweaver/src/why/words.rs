@@ -28,7 +28,25 @@ impl Why {
         self.host_line(&mut lines);
         self.waiting_lines(&mut lines, dir);
         self.outcome_lines(&mut lines);
+        self.visits_line(&mut lines);
         lines
+    }
+
+    fn visits_line(&self, lines: &mut Vec<String>) {
+        let Some(visits) = &self.visits else {
+            return;
+        };
+        let next = match &visits.next {
+            Some(next) => format!("the next is due {next}"),
+            None => "no other is planned (`crawl --recrawl`)".into(),
+        };
+        let condition = match (&visits.etag, &visits.last_modified) {
+            (Some(etag), _) => format!("with ETag {etag}"),
+            (None, Some(date)) => format!("with Last-Modified {date}"),
+            (None, None) => "without ETag or Last-Modified".into(),
+        };
+        let made = visits.made;
+        lines.push(format!("visits     {made}, {condition}; {next}"));
     }
 
     fn state_words(&self) -> String {
@@ -108,7 +126,7 @@ impl Why {
             ));
         }
         if host.budget_spent {
-            lines.push("           its budget of pages is spent".into());
+            lines.push("           its budget is spent".into());
         }
         if let Some(until) = &host.not_before {
             lines.push(format!("           has asked for patience until {until}"));

@@ -1,0 +1,178 @@
+//! What the tests of the doc index share: short names for URLs, links, reports and events.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file is a program of its own and uses its part"
+)]
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use orbweaver_docindex::{Budget, Budgets, DocIndex, IndexOptions, Reader, Wanted, check};
+use orbweaver_model::{
+    Candidate, ChangeRate, CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome,
+    OutcomeClass, Report, Revisit, Timestamp, UrlKey,
+};
+
+pub const SEED: KeySeed = KeySeed(42);
+
+pub fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+pub fn url(text: &str) -> CrawlUrl {
+    CrawlUrl::from_canonical(text).unwrap()
+}
+
+pub fn key(text: &str) -> UrlKey {
+    url(text).key(SEED)
+}
+
+pub fn link(text: &str, depth: u16) -> NewLink {
+    let link = Link {
+        url: url(text),
+        kind: LinkKind::A,
+        depth,
+        priority: 16,
+        via: None,
+        chain: Vec::new(),
+    };
+    NewLink {
+        link,
+        refused: None,
+    }
+}
+
+pub fn redirect(text: &str, chain: &[&str]) -> NewLink {
+    let mut new = link(text, 0);
+    new.link.kind = LinkKind::Redirect;
+    new.link.chain = chain.iter().map(|hop| key(hop)).collect();
+    new
+}
+
+pub fn refused(text: &str, reason: &str) -> NewLink {
+    NewLink {
+        refused: Some(Outcome::because(OutcomeClass::DeniedPolicy, reason)),
+        ..link(text, 1)
+    }
+}
+
+pub fn report(class: OutcomeClass) -> Report {
+    Report {
+        outcome: Outcome::plain(class),
+        status: Some(200),
+        ip: Some([127, 0, 0, 1].into()),
+        bytes: 1000,
+        millis: 5,
+        at: at(10),
+        redirect: None,
+    }
+}
+
+pub fn redirects_to(target: &str) -> Report {
+    Report {
+        redirect: Some(target.into()),
+        ..report(OutcomeClass::RedirectFollowed)
+    }
+}
+
+pub fn links(list: Vec<NewLink>) -> Event {
+    Event::Links {
+        links: list,
+        at: at(1),
+    }
+}
+
+pub fn done(text: &str, report: Report, links: Vec<NewLink>) -> Event {
+    Event::Done {
+        key: key(text),
+        report,
+        links,
+        revisit: None,
+    }
+}
+
+/// Budgets that only limit the pages of a host.
+pub fn pages(pages: u32) -> Budgets {
+    let host = Budget {
+        pages,
+        ..Budget::default()
+    };
+    Budgets {
+        host,
+        ..Budgets::default()
+    }
+}
+
+pub fn open(dir: &Path) -> DocIndex {
+    open_with(
+        dir,
+        IndexOptions {
+            seed: SEED,
+            ..IndexOptions::default()
+        },
+    )
+}
+
+pub fn open_with(dir: &Path, options: IndexOptions) -> DocIndex {
+    DocIndex::open(dir, options, at(0)).unwrap()
+}
+
+pub fn want(urls: usize) -> Wanted {
+    Wanted {
+        urls,
+        per_host: 100,
+        reject: HashSet::new(),
+    }
+}
+
+pub fn names(candidates: &[Candidate]) -> Vec<&str> {
+    candidates
+        .iter()
+        .map(|candidate| candidate.url.as_str())
+        .collect()
+}
+
+pub fn sound(index: &DocIndex) {
+    let mut findings = Vec::new();
+    check(&index.reader(), &mut |finding| findings.push(finding)).unwrap();
+    assert_eq!(findings, []);
+}
+
+pub fn class_of(index: &DocIndex, text: &str) -> OutcomeClass {
+    index
+        .reader()
+        .entry(key(text))
+        .unwrap()
+        .unwrap()
+        .fate
+        .unwrap()
+        .report
+        .outcome
+        .class
+}
+
+/// What a visit leaves.
+pub fn visited(visits: u32, due: Option<Timestamp>) -> Option<Box<Revisit>> {
+    Some(Box::new(Revisit {
+        visits,
+        rate: ChangeRate::default(),
+        seen: at(10),
+        captured: at(10),
+        digest: 7,
+        length: None,
+        etag: Some("\"tag\"".into()),
+        last_modified: None,
+        due,
+    }))
+}
+
+/// A document that is to be visited again.
+pub fn visit(text: &str, visits: u32, due: u64) -> Event {
+    Event::Done {
+        key: key(text),
+        report: report(OutcomeClass::Success),
+        links: vec![],
+        revisit: visited(visits, Some(at(due))),
+    }
+}

@@ -1,0 +1,256 @@
+//! URLs that are visited again, URLs that move up, and budgets that run out.
+
+mod support;
+
+use std::time::Duration;
+
+use orbweaver_docindex::{Budget, Budgets, DocIndex, IndexOptions};
+use orbweaver_model::{Column, Event, OutcomeClass, RecrawlBounds, Report};
+
+use support::*;
+
+fn forever(dir: &std::path::Path) -> DocIndex {
+    let options = IndexOptions {
+        seed: SEED,
+        recrawl: true,
+        ..IndexOptions::default()
+    };
+    open_with(dir, options)
+}
+
+#[test]
+fn a_finished_url_comes_back_when_it_is_due_with_what_was_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = forever(dir.path());
+    index.apply([links(vec![link("http://a/1", 0)])]).unwrap();
+    index.candidates(&want(10), at(2)).unwrap();
+    index.apply([visit("http://a/1", 1, 500)]).unwrap();
+    assert_eq!(index.next_due(), Some(at(500)));
+    assert!(index.candidates(&want(10), at(499)).unwrap().is_empty());
+    assert_eq!(index.ledger().column(Column::Done), 1);
+    let again = index.candidates(&want(10), at(500)).unwrap();
+    assert_eq!(names(&again), ["http://a/1"]);
+    let left = again[0].revisit.as_ref().unwrap();
+    assert_eq!((left.etag.as_deref(), left.visits), (Some("\"tag\""), 1));
+    assert_eq!(
+        (index.ledger().queued, index.ledger().column(Column::Done)),
+        (1, 0)
+    );
+    sound(&index);
+    // A kill while it is out brings it back, not twice, with the same.
+    drop(index);
+    let mut index = forever(dir.path());
+    let again = index.candidates(&want(10), at(501)).unwrap();
+    assert_eq!(names(&again), ["http://a/1"]);
+    assert!(again[0].revisit.is_some());
+    index.apply([visit("http://a/1", 2, 900)]).unwrap();
+    assert_eq!(index.next_due(), Some(at(900)));
+    sound(&index);
+    let host = index.host(key("http://a/1").host).unwrap();
+    assert_eq!((host.asked, host.requests), (1, 2), "one page, asked twice");
+    let entry = index.reader().entry(key("http://a/1")).unwrap().unwrap();
+    assert_eq!(entry.fate.unwrap().earlier.len(), 1);
+}
+
+#[test]
+fn a_visit_that_is_put_off_keeps_what_was_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = forever(dir.path());
+    index.apply([links(vec![link("http://a/1", 0)])]).unwrap();
+    index.candidates(&want(10), at(2)).unwrap();
+    index.apply([visit("http://a/1", 1, 500)]).unwrap();
+    index.candidates(&want(10), at(500)).unwrap();
+    let off = Event::Retry {
+        key: key("http://a/1"),
+        report: report(OutcomeClass::Deferred),
+        due: at(600),
+    };
+    index.apply([off]).unwrap();
+    drop(index);
+    let mut index = forever(dir.path());
+    let again = index.candidates(&want(10), at(600)).unwrap();
+    assert_eq!((again.len(), again[0].attempts), (1, 1));
+    assert!(again[0].revisit.is_some());
+    sound(&index);
+}
+
+#[test]
+fn a_crawl_that_ends_leaves_planned_visits_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = forever(dir.path());
+    index.apply([links(vec![link("http://a/1", 0)])]).unwrap();
+    index.candidates(&want(10), at(2)).unwrap();
+    index.apply([visit("http://a/1", 1, 500)]).unwrap();
+    drop(index);
+    let mut index = open(dir.path());
+    assert!(index.candidates(&want(10), at(9999)).unwrap().is_empty());
+    assert_eq!(index.next_due(), None);
+    drop(index);
+    let mut index = forever(dir.path());
+    assert_eq!(index.candidates(&want(10), at(9999)).unwrap().len(), 1);
+    sound(&index);
+}
+
+#[test]
+fn visits_are_planned_for_a_crawl_that_had_none_and_again_for_other_bounds() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = forever(dir.path());
+    let found = (0..9).map(|n| link(&format!("http://a/{n}"), 0)).collect();
+    index.apply([links(found)]).unwrap();
+    index.candidates(&want(10), at(2)).unwrap();
+    for n in 0..9 {
+        let done = Event::Done {
+            key: key(&format!("http://a/{n}")),
+            report: report(OutcomeClass::Success),
+            links: vec![],
+            revisit: visited(1, None),
+        };
+        index.apply([done]).unwrap();
+    }
+    assert_eq!(index.next_due(), None);
+    let bounds = |min, max| RecrawlBounds {
+        min: Duration::from_secs(min),
+        max: Duration::from_secs(max),
+    };
+    assert_eq!(index.plan_visits(Some(bounds(100, 100))).unwrap(), 9);
+    assert_eq!(index.next_due(), Some(at(10 + 100_000)));
+    assert_eq!(index.plan_visits(Some(bounds(100, 100))).unwrap(), 0);
+    assert_eq!(index.plan_visits(Some(bounds(5, 5))).unwrap(), 9);
+    assert_eq!(index.next_due(), Some(at(10 + 5000)));
+    sound(&index);
+    assert_eq!(index.candidates(&want(20), at(6000)).unwrap().len(), 9);
+    assert!(index.candidates(&want(20), at(200_000)).unwrap().is_empty());
+    sound(&index);
+}
+
+#[test]
+fn a_url_that_many_pages_link_to_moves_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    let found = (0..5).map(|n| link(&format!("http://a/{n}"), 3)).collect();
+    index.apply([links(found)]).unwrap();
+    let first = index.candidates(&want(1), at(2)).unwrap();
+    assert_eq!(names(&first), ["http://a/0"]);
+    let better = |text: &str| (key(text), 0);
+    let urls = vec![
+        better("http://a/4"),
+        better("http://a/0"),
+        better("http://b/9"),
+    ];
+    index.apply([Event::Promote { urls }]).unwrap();
+    sound(&index);
+    drop(index);
+    let mut index = open(dir.path());
+    let rest = index.candidates(&want(9), at(3)).unwrap();
+    assert_eq!(names(&rest)[0], "http://a/4");
+    assert_eq!(rest.len(), 5);
+    sound(&index);
+}
+
+/// Ten URLs on two hosts of one domain, of which so many are handed out before a budget ends it.
+fn handed_out(budgets: Budgets, bytes: u64) -> (usize, DocIndex, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = IndexOptions {
+        seed: SEED,
+        budgets,
+        domain_of: |host| host.rsplit_once('.').map_or(host, |(_, domain)| domain),
+        ..IndexOptions::default()
+    };
+    let mut index = open_with(dir.path(), options.clone());
+    let page = |n: u64| format!("http://h{}.dom/{n}", n % 2);
+    let found = (0..10).map(|n| link(&page(n), 0)).collect();
+    index.apply([links(found)]).unwrap();
+    let mut count = 0;
+    let mut now = 100;
+    loop {
+        let found = index.candidates(&want(1), at(now)).unwrap();
+        let Some(candidate) = found.first() else {
+            break;
+        };
+        now += 10;
+        count += 1;
+        let report = Report {
+            bytes,
+            at: at(now),
+            ..report(OutcomeClass::Success)
+        };
+        index
+            .apply([done(candidate.url.as_str(), report, vec![])])
+            .unwrap();
+        if count == 3 {
+            // What was used is known after a restart.
+            drop(index);
+            index = open_with(dir.path(), options.clone());
+        }
+    }
+    // Those that follow are refused at once or when it is their turn.
+    index
+        .apply([links(vec![link("http://h0.dom/new", 0)])])
+        .unwrap();
+    assert!(index.candidates(&want(9), at(now)).unwrap().is_empty());
+    assert_eq!(index.ledger().queued, 0);
+    sound(&index);
+    (count, index, dir)
+}
+
+#[test]
+fn budgets_end_in_pages_bytes_and_time_for_hosts_and_for_domains() {
+    let pages = |pages| Budget {
+        pages,
+        ..Budget::default()
+    };
+    let bytes = |bytes| Budget {
+        bytes,
+        ..Budget::default()
+    };
+    let time = |millis| Budget {
+        time: Duration::from_millis(millis),
+        ..Budget::default()
+    };
+    let host = |host| Budgets {
+        host,
+        ..Budgets::default()
+    };
+    let domain = |domain| Budgets {
+        domain,
+        ..Budgets::default()
+    };
+    for (budgets, wanted, word) in [
+        (host(pages(2)), 4, "2 pages for h"),
+        (domain(pages(5)), 5, "5 pages for dom"),
+        // The answer that passes the mark is the last.
+        (host(bytes(2500)), 6, "2500 bytes for h"),
+        (domain(bytes(3500)), 4, "3500 bytes for dom"),
+        (host(time(25)), 5, "0 seconds for h"),
+        (domain(time(35)), 5, "0 seconds for dom"),
+    ] {
+        let (count, index, _dir) = handed_out(budgets, 1000);
+        assert_eq!(count, wanted, "{budgets:?}");
+        let said = index.reader().entries().any(|entry| {
+            let reason = entry.unwrap().fate.unwrap().report.outcome.reason;
+            reason.contains(word)
+        });
+        assert!(said, "{word}");
+    }
+}
+
+#[test]
+fn a_spent_page_budget_lets_known_pages_be_visited_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = IndexOptions {
+        seed: SEED,
+        budgets: support::pages(1),
+        recrawl: true,
+        ..IndexOptions::default()
+    };
+    let mut index = open_with(dir.path(), options);
+    let both = vec![link("http://a/1", 0), link("http://a/2", 0)];
+    index.apply([links(both)]).unwrap();
+    assert_eq!(index.candidates(&want(9), at(2)).unwrap().len(), 1);
+    index.apply([visit("http://a/1", 1, 500)]).unwrap();
+    assert!(index.candidates(&want(9), at(3)).unwrap().is_empty());
+    assert_eq!(class_of(&index, "http://a/2"), OutcomeClass::DeniedPolicy);
+    let again = index.candidates(&want(9), at(500)).unwrap();
+    assert_eq!(names(&again), ["http://a/1"]);
+    sound(&index);
+}
