@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 
-use fjall::{Keyspace, Readable, Snapshot};
-
 use orbweaver_model::{Column, UrlKey};
 
 use crate::error::Result;
-use crate::keyspaces::{queue_key, read_due_key};
+use crate::keyspaces::{Keyspaces, queue_key, read_due_key};
 use crate::ledger::Ledger;
 use crate::reader::Reader;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode};
+use crate::tables::{Table, View};
 
 /// Something that is wrong, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +22,11 @@ pub struct Finding {
 
 /// Reads every record and holds them against each other. Returns how many URLs were looked at.
 pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
+    let store = reader.store();
     let mut check = Check {
         reader,
-        view: reader.snapshot(),
+        view: store.view(),
+        store,
         counted: Ledger::default(),
         queued: HashMap::new(),
         report,
@@ -41,7 +42,8 @@ pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
 
 struct Check<'a> {
     reader: &'a Reader,
-    view: Snapshot,
+    store: Keyspaces,
+    view: View,
     /// The ledger as it follows from the records.
     counted: Ledger,
     /// Unfinished URLs by host.
@@ -52,7 +54,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn urls(&mut self) -> Result<()> {
         let claimed = self.claimed()?;
-        let store = &self.reader.store;
+        let store = self.store.clone();
         for guard in self.view.iter(&store.urls) {
             let (bytes, value) = guard.into_inner()?;
             let Some((key, link)) = self.read::<LinkRecord>("urls", &bytes, &value) else {
@@ -82,7 +84,7 @@ impl Check<'_> {
 
     /// An unfinished URL must be in the queue, claimed, or waiting for a retry: else it is lost.
     fn rests_somewhere(&mut self, key: UrlKey, link: &LinkRecord, claimed: bool) -> Result<()> {
-        let store = &self.reader.store;
+        let store = self.store.clone();
         let queued = self
             .view
             .contains_key(&store.queue, queue_key(key.host, link.rank()))?;
@@ -103,7 +105,7 @@ impl Check<'_> {
 
     fn claimed(&mut self) -> Result<HashMap<UrlKey, u8>> {
         let mut claimed = HashMap::new();
-        for guard in self.view.iter(&self.reader.store.claims) {
+        for guard in self.view.iter(&self.store.claims) {
             let (_, value) = guard.into_inner()?;
             match decode::<ClaimRecord>("claims", &value) {
                 Ok(batch) => {
@@ -117,9 +119,9 @@ impl Check<'_> {
     }
 
     fn fates(&mut self) -> Result<()> {
-        for guard in self.view.iter(&self.reader.store.fates) {
+        for guard in self.view.iter(&self.store.fates) {
             let key = guard.key()?;
-            if !self.view.contains_key(&self.reader.store.urls, &key)? {
+            if !self.view.contains_key(&self.store.urls, &key)? {
                 self.found("fates", format!("key {} belongs to no URL", hex(&key)));
             }
         }
@@ -127,7 +129,8 @@ impl Check<'_> {
     }
 
     fn queue(&mut self) -> Result<()> {
-        for guard in self.view.iter(&self.reader.store.queue) {
+        let fates = self.store.fates.clone();
+        for guard in self.view.iter(&self.store.queue) {
             let (bytes, value) = guard.into_inner()?;
             let Some((place, waiting)) = self.read::<QueueRecord>("queue", &bytes, &value) else {
                 continue;
@@ -136,17 +139,14 @@ impl Check<'_> {
                 host: place.host,
                 url: waiting.url_hash,
             };
-            let fate = self.fetch::<Fate>("fates", &self.reader.store.fates, &key.to_bytes())?;
+            let fate = self.fetch::<Fate>("fates", &fates, &key.to_bytes())?;
             if fate.is_some_and(|fate| fate.due.is_none()) {
                 self.found(
                     "queue",
                     format!("{} is finished and still queued", waiting.url),
                 );
             }
-            if !self
-                .view
-                .contains_key(&self.reader.store.urls, key.to_bytes())?
-            {
+            if !self.view.contains_key(&self.store.urls, key.to_bytes())? {
                 self.found("queue", format!("{} is queued but unknown", waiting.url));
             }
         }
@@ -154,12 +154,11 @@ impl Check<'_> {
     }
 
     fn due(&mut self) -> Result<()> {
-        for guard in self.view.iter(&self.reader.store.due) {
+        let fates = self.store.fates.clone();
+        for guard in self.view.iter(&self.store.due) {
             let bytes = guard.key()?;
             let fate = match read_due_key(&bytes) {
-                Some((_, key)) => {
-                    self.fetch::<Fate>("fates", &self.reader.store.fates, &key.to_bytes())?
-                }
+                Some((_, key)) => self.fetch::<Fate>("fates", &fates, &key.to_bytes())?,
                 None => None,
             };
             if fate.is_none_or(|fate| fate.due.is_none()) {
@@ -173,12 +172,11 @@ impl Check<'_> {
     }
 
     fn visits(&mut self) -> Result<()> {
-        for guard in self.view.iter(&self.reader.store.visits) {
+        let fates = self.store.fates.clone();
+        for guard in self.view.iter(&self.store.visits) {
             let bytes = guard.key()?;
             let fate = match read_due_key(&bytes) {
-                Some((_, key)) => {
-                    self.fetch::<Fate>("fates", &self.reader.store.fates, &key.to_bytes())?
-                }
+                Some((_, key)) => self.fetch::<Fate>("fates", &fates, &key.to_bytes())?,
                 None => None,
             };
             if fate.is_none_or(|fate| fate.revisit.is_none()) {
@@ -190,7 +188,7 @@ impl Check<'_> {
     }
 
     fn hosts(&mut self) -> Result<()> {
-        for guard in self.view.iter(&self.reader.store.hosts) {
+        for guard in self.view.iter(&self.store.hosts) {
             let (bytes, value) = guard.into_inner()?;
             let record = match decode::<HostRecord>("hosts", &value) {
                 Ok(record) => record,
@@ -223,9 +221,9 @@ impl Check<'_> {
 
     fn ledger(mut self) -> Result<u64> {
         // As of the same moment as the records, for the crawl may go on meanwhile.
-        let meta = &self.reader.store.meta;
+        let meta = self.store.meta.clone();
         let said = self
-            .fetch::<Ledger>("meta", meta, b"ledger")?
+            .fetch::<Ledger>("meta", &meta, b"ledger")?
             .unwrap_or_default();
         if !said.balances() {
             self.found("meta", "the ledger does not balance".into());
@@ -269,10 +267,10 @@ impl Check<'_> {
     fn fetch<T: serde::de::DeserializeOwned>(
         &mut self,
         name: &'static str,
-        keyspace: &Keyspace,
+        table: &Table,
         key: &[u8],
     ) -> Result<Option<T>> {
-        let Some(value) = self.view.get(keyspace, key)? else {
+        let Some(value) = self.view.get(table, key)? else {
             return Ok(None);
         };
         match decode(name, &value) {

@@ -22,10 +22,10 @@ pub enum Error {
         /// What this program writes.
         expected: u8,
     },
-    /// A stored record cannot be read: run `check` to see how much is damaged.
-    #[error("a record of the doc index cannot be read ({keyspace}): {why}; run `orbweaver check`")]
+    /// Stored records are damaged: the next crawl saves the rest; run `check` to see how much is lost.
+    #[error("records of the doc index are damaged ({keyspace}): {why}; run `orbweaver check`")]
     Record {
-        /// The keyspace it is in.
+        /// The keyspace they are in.
         keyspace: &'static str,
         /// What the decoder says.
         why: String,
@@ -36,8 +36,10 @@ pub enum Error {
         in_words(.0)
     )]
     Store(fjall::Error),
-    /// An earlier write failed, so that memory and disk may differ: start the crawl again.
-    #[error("the doc index stopped after a failed write; start the crawl again to resume")]
+    /// An earlier call to the store failed, so that memory and disk may differ: it is being opened again.
+    #[error(
+        "the doc index is closed after trouble with its disk and is being opened again; ask again in a moment"
+    )]
     Stopped,
     /// Someone else extended the log first: this process is not its owner any more.
     #[error("the log was extended by another owner (expected position {expected}, found {found})")]
@@ -47,6 +49,56 @@ pub enum Error {
         /// The tail there is.
         found: u64,
     },
+}
+
+impl Error {
+    /// What it means that a record of this keyspace could not be read.
+    pub(crate) fn reading(keyspace: &'static str, error: fjall::Error) -> Self {
+        if is_damage(&error) {
+            let why = in_words(&error);
+            return Self::Record { keyspace, why };
+        }
+        Self::Store(error)
+    }
+
+    /// True when what is stored is not what was written. Trying again does not help then.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Record { .. } => true,
+            Self::Store(error) => is_damage(error),
+            _ => false,
+        }
+    }
+
+    /// True when the disk failed, or may have: once it works again, so does the doc index.
+    pub fn is_trouble(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Stopped | Self::Record { .. })
+    }
+
+    /// True when a thread of the store gave up, for damage or for trouble, and took the reason with it.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Self::Store(fjall::Error::Poisoned))
+    }
+}
+
+fn is_damage(error: &fjall::Error) -> bool {
+    use fjall::Error as Db;
+    use fjall::LsmError as Tree;
+    use std::io::ErrorKind::{InvalidData, UnexpectedEof};
+    match error {
+        // A block that ends before its end, or a file that does.
+        Db::Io(error) | Db::Storage(Tree::Io(error)) => {
+            matches!(error.kind(), UnexpectedEof | InvalidData)
+        }
+        Db::Storage(_)
+        | Db::JournalRecovery(_)
+        | Db::InvalidVersion(_)
+        | Db::Decompress(_)
+        | Db::InvalidTrailer
+        | Db::InvalidTag(_)
+        | Db::Unrecoverable => true,
+        _ => false,
+    }
 }
 
 impl From<fjall::Error> for Error {

@@ -10,6 +10,7 @@
 
 mod budget;
 mod chains;
+pub(crate) mod claims;
 mod clock;
 mod promote;
 mod seeds;
@@ -58,7 +59,7 @@ pub(crate) struct Fold {
 }
 
 #[derive(Clone, Copy)]
-struct Claim {
+pub(crate) struct Claim {
     batch: u64,
     attempts: u8,
 }

@@ -96,6 +96,18 @@ impl Hosts {
         }
     }
 
+    /// A URL was handed out before the store was opened again.
+    pub(crate) fn reclaim(&mut self, hash: u64) {
+        let Some(host) = self.by_hash.get_mut(&hash) else {
+            return;
+        };
+        host.claimed += 1;
+        let domain = host.domain;
+        if let Some(total) = self.domains.as_mut().and_then(|all| all.get_mut(domain)) {
+            total.claimed += 1;
+        }
+    }
+
     /// A URL that was handed out is answered.
     pub(crate) fn unclaim(&mut self, hash: u64) {
         let host = self.touch(hash);

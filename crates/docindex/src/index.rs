@@ -1,6 +1,6 @@
 //! The doc index as its owner sees it: opened, fed with events, committed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +12,12 @@ use crate::budgets::Budgets;
 use crate::domains::{DomainOf, Domains};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
+use crate::fold::claims::{Claims, open_claims};
 use crate::hosts::Hosts;
 use crate::keyspaces::{Batch, Keyspaces, read_due_key};
 use crate::ledger::Ledger;
 use crate::log::{LocalLog, PartitionLog};
-use crate::reader::Reader;
+use crate::reader::{Reader, Shared};
 use crate::record::{ClaimRecord, HostRecord, decode};
 use crate::seen::Seen;
 
@@ -47,13 +48,22 @@ impl Default for IndexOptions {
     }
 }
 
+/// Events and links folded between two syncs at most. Those events are kept in RAM, some 200 bytes a link,
+/// so that a store that failed can be opened again and take up from where it is.
+const UNSYNCED: usize = 1 << 16;
+
 /// The doc index of one partition.
 pub struct DocIndex<L = LocalLog> {
+    path: PathBuf,
     pub(crate) store: Keyspaces,
+    /// The same store for readers in other threads.
+    shared: Shared,
     pub(crate) fold: Fold,
     pub(crate) options: IndexOptions,
     log: L,
     applied: u64,
+    /// Events and links folded since the last sync.
+    unsynced: usize,
     /// True when the directory held a crawl before it was opened.
     resumed: bool,
     /// A failed write leaves memory ahead of the disk; nothing may build on that.
@@ -87,15 +97,17 @@ impl<L: PartitionLog> DocIndex<L> {
                 options.seed
             }
         };
-        let domains = (!options.budgets.domain.is_open()).then(|| Domains::new(options.domain_of));
-        let fold = load(&store, seed, Hosts::new(domains))?;
+        let fold = load(&store, seed, Arc::default(), &options, After::Process)?;
         let known = fold.seen.len();
         let mut index = Self {
+            path: path.into(),
             log: log(applied),
+            shared: Shared::of(&store),
             store,
             fold,
             options,
             applied,
+            unsynced: 0,
             resumed: known > 0,
             failed: false,
         };
@@ -135,29 +147,35 @@ impl<L: PartitionLog> DocIndex<L> {
 
     /// Appends events to the log and folds them, in one commit. When this returns they survive the death
     /// of the process; after [`sync`](Self::sync) they survive the loss of power.
+    ///
+    /// After an error the index does nothing more until [`recover`](Self::recover) has succeeded. The
+    /// events are not lost: that folds them.
     pub fn apply(&mut self, events: impl IntoIterator<Item = Event>) -> Result<()> {
         if self.failed {
             return Err(Error::Stopped);
         }
         let mut tail = self.applied;
         for event in events {
+            self.unsynced += weight(&event);
             tail = self.log.append(tail, event)?;
         }
-        let folded = self.catch_up();
-        self.failed = folded.is_err();
-        folded
+        self.guarded(Self::catch_up)?;
+        if self.unsynced >= UNSYNCED {
+            self.sync()?;
+        }
+        Ok(())
     }
 
     fn catch_up(&mut self) -> Result<()> {
         let mut batch = Batch::new(&self.store);
         let mut applied = self.applied;
         while let Some((position, event)) = self.log.follow(applied) {
-            if applied > self.applied && self.fold.reads_store(&event) {
+            if applied > self.applied && self.fold.reads_store(event) {
                 self.fold.seal(applied, &self.store, &mut batch);
                 std::mem::replace(&mut batch, Batch::new(&self.store)).commit()?;
                 self.applied = applied;
             }
-            self.fold.apply(&event, &self.store, &mut batch)?;
+            self.fold.apply(event, &self.store, &mut batch)?;
             applied = position;
         }
         self.fold.seal(applied, &self.store, &mut batch);
@@ -166,9 +184,59 @@ impl<L: PartitionLog> DocIndex<L> {
         Ok(())
     }
 
+    /// A failed call leaves memory ahead of the disk; nothing may build on that.
+    fn guarded(&mut self, call: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let done = call(self);
+        self.failed |= done.is_err();
+        done
+    }
+
+    /// After an error: closes the store, opens it again, and folds what it has not got yet. URLs that are
+    /// handed out stay so. May be called again and again until the disk works.
+    pub fn recover(&mut self) -> Result<()> {
+        self.failed = true;
+        // The last handle closes the store and gives up its lock; a listing that is still being read holds
+        // one, and then the store cannot be opened yet.
+        self.shared.set(Keyspaces::closed());
+        self.store = Keyspaces::closed();
+        let store = Keyspaces::open(&self.path, self.options.memory)?;
+        let applied = store.meta("applied")?.unwrap_or(0);
+        // The seen-set is ahead of the disk as well. Workers take known URLs for new ones meanwhile; the
+        // fold sorts that out.
+        let seen = Arc::clone(&self.fold.seen);
+        seen.clear();
+        let (seed, options) = (self.fold.seed, &self.options);
+        self.fold = load(&store, seed, seen, options, After::Trouble)?;
+        self.applied = applied;
+        self.shared.set(store.clone());
+        self.store = store;
+        self.catch_up()?;
+        self.sync()?;
+        self.failed = false;
+        Ok(())
+    }
+
+    /// The number of the last batch of URLs that was handed out.
+    pub fn last_batch(&self) -> u64 {
+        self.fold.last_batch
+    }
+
+    /// Returns the URLs of all batches after this one to the queue: they were claimed, but a failure came
+    /// between and nobody has got them.
+    pub fn take_back(&mut self, after: u64) -> Result<()> {
+        let keys = self.fold.claimed_after(after);
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.apply([Event::Return { keys }])
+    }
+
     /// Waits until everything applied so far is on the disk itself.
-    pub fn sync(&self) -> Result<()> {
-        self.store.sync()
+    pub fn sync(&mut self) -> Result<()> {
+        self.guarded(|index| index.store.sync())?;
+        self.log.forget(self.applied);
+        self.unsynced = 0;
+        Ok(())
     }
 
     /// The position in the log that the index stands at.
@@ -246,12 +314,37 @@ impl<L: PartitionLog> DocIndex<L> {
 
     /// A view for listings, usable from other threads while the crawl goes on.
     pub fn reader(&self) -> Reader {
-        Reader::new(self.store.clone(), self.fold.seed)
+        Reader::new(self.shared.clone(), self.fold.seed)
     }
 }
 
+/// How much memory an event takes, in links.
+fn weight(event: &Event) -> usize {
+    match event {
+        Event::Links { links, .. } | Event::Done { links, .. } => 1 + links.len(),
+        _ => 1,
+    }
+}
+
+/// What was before the store was opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// Another process: its claims return to the queue when the epoch is folded.
+    Process,
+    /// This process: its claims are with the URL server.
+    Trouble,
+}
+
 /// Brings the RAM side of the fold to where the store is.
-fn load(store: &Keyspaces, seed: KeySeed, mut hosts: Hosts) -> Result<Fold> {
+fn load(
+    store: &Keyspaces,
+    seed: KeySeed,
+    seen: Arc<Seen>,
+    options: &IndexOptions,
+    after: After,
+) -> Result<Fold> {
+    let domains = (!options.budgets.domain.is_open()).then(|| Domains::new(options.domain_of));
+    let mut hosts = Hosts::new(domains);
     for guard in store.hosts.iter() {
         let (key, value) = guard.into_inner()?;
         if let Ok(hash) = key.as_ref().try_into().map(u64::from_be_bytes) {
@@ -273,10 +366,16 @@ fn load(store: &Keyspaces, seed: KeySeed, mut hosts: Hosts) -> Result<Fold> {
             .try_into()
             .map_or(last_batch, u64::from_be_bytes);
         for claim in decode::<ClaimRecord>("claims", &value)?.urls {
-            if Fold::is_open(&claim, store.fate(claim.key)?.as_ref()) {
+            let open = Fold::is_open(&claim, store.fate(claim.key)?.as_ref());
+            if open && after == After::Process {
                 hosts.not_waiting(claim.key.host);
             }
         }
+    }
+    let mut claims = Claims::default();
+    if after == After::Trouble {
+        claims = open_claims(store)?;
+        claims.keys().for_each(|key| hosts.not_waiting(key.host));
     }
     hosts.begin_turns();
     let ledger = store.meta("ledger")?.unwrap_or_default();
@@ -288,6 +387,8 @@ fn load(store: &Keyspaces, seed: KeySeed, mut hosts: Hosts) -> Result<Fold> {
     let first = first.map(|guard| guard.key()).transpose()?;
     fold.next_visit = first.and_then(|key| Some(read_due_key(&key)?.0));
     fold.last_batch = last_batch;
+    fold.keep_claims(claims);
+    fold.seen = seen;
     for guard in store.urls.iter() {
         if let Ok(bytes) = guard.key()?.as_ref().try_into() {
             fold.seen.insert(UrlKey::from_bytes(bytes));

@@ -17,36 +17,60 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use fjall::{AbstractTree, Database, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use orbweaver_model::{Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
+use crate::faults;
 use crate::record::{FORMAT, Fate, LinkRecord, decode, encode};
+use crate::tables::{Table, View};
 
 /// The extension of a store that is being made, before the number of the process.
 const UNFINISHED: &str = "new-";
 
-/// The open store.
+/// The time between two looks at whether the store has caught up.
+const BREATH: Duration = Duration::from_millis(2);
+
+/// The store, open or closed. Cheap to clone; it is closed when the last clone is gone.
 #[derive(Clone)]
 pub(crate) struct Keyspaces {
-    pub(crate) db: Database,
-    pub(crate) meta: Keyspace,
-    pub(crate) urls: Keyspace,
-    pub(crate) fates: Keyspace,
-    pub(crate) queue: Keyspace,
-    pub(crate) due: Keyspace,
-    pub(crate) visits: Keyspace,
-    pub(crate) claims: Keyspace,
-    pub(crate) hosts: Keyspace,
-    pub(crate) robots: Keyspace,
-    pub(crate) seeds: Keyspace,
+    db: Option<Database>,
+    pub(crate) meta: Table,
+    pub(crate) urls: Table,
+    pub(crate) fates: Table,
+    pub(crate) queue: Table,
+    pub(crate) due: Table,
+    pub(crate) visits: Table,
+    pub(crate) claims: Table,
+    pub(crate) hosts: Table,
+    pub(crate) robots: Table,
+    pub(crate) seeds: Table,
 }
 
 impl Keyspaces {
+    /// A store that is not there: every call to it fails.
+    pub(crate) const fn closed() -> Self {
+        Self {
+            db: None,
+            meta: Table::closed("meta"),
+            urls: Table::closed("urls"),
+            fates: Table::closed("fates"),
+            queue: Table::closed("queue"),
+            due: Table::closed("due"),
+            visits: Table::closed("visits"),
+            claims: Table::closed("claims"),
+            hosts: Table::closed("hosts"),
+            robots: Table::closed("robots"),
+            seeds: Table::closed("seeds"),
+        }
+    }
+
     /// Opens or creates the store; `memory` bounds its caches and write buffers.
     pub(crate) fn open(path: &Path, memory: u64) -> Result<Self> {
         if !path.exists() {
@@ -84,6 +108,7 @@ impl Keyspaces {
     }
 
     fn open_at(path: &Path, memory: u64) -> Result<Self> {
+        faults::call()?;
         let db = Database::builder(path)
             .cache_size((memory / 2).max(4 << 20))
             .max_journaling_size((memory / 2).max(64 << 20))
@@ -96,7 +121,7 @@ impl Keyspaces {
         // Small memtables: ten keyspaces share the budget.
         let memtable = (memory / 16).clamp(1 << 20, 64 << 20);
         let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable);
-        let open = |name: &str| db.keyspace(name, options);
+        let open = |name| -> Result<Table> { Ok(Table::new(name, db.keyspace(name, options)?)) };
         let keyspaces = Self {
             meta: open("meta")?,
             urls: open("urls")?,
@@ -108,7 +133,7 @@ impl Keyspaces {
             hosts: open("hosts")?,
             robots: open("robots")?,
             seeds: open("seeds")?,
-            db: db.clone(),
+            db: Some(db.clone()),
         };
         keyspaces.check_format(path)?;
         Ok(keyspaces)
@@ -116,7 +141,11 @@ impl Keyspaces {
 
     fn check_format(&self, path: &Path) -> Result<()> {
         match self.meta.get("format")?.as_deref() {
-            None => Ok(self.meta.insert("format", [FORMAT])?),
+            None => {
+                let mut batch = Batch::new(self);
+                batch.put_raw(&self.meta, b"format", &[FORMAT]);
+                batch.commit()
+            }
             Some([FORMAT]) => Ok(()),
             Some(other) => Err(Error::Version {
                 path: path.into(),
@@ -149,43 +178,98 @@ impl Keyspaces {
 
     /// Everything acknowledged so far survives the loss of power after this.
     pub(crate) fn sync(&self) -> Result<()> {
-        Ok(self.db.persist(PersistMode::SyncData)?)
+        faults::call()?;
+        let db = self.db.as_ref().ok_or(Error::Stopped)?;
+        db.persist(PersistMode::SyncData)?;
+        faults::committed()
+    }
+
+    /// The store as it is now.
+    pub(crate) fn view(&self) -> View {
+        View(self.db.as_ref().map(Database::snapshot))
+    }
+
+    /// All keyspaces.
+    pub(crate) fn tables(&self) -> [&Table; 10] {
+        [
+            &self.meta,
+            &self.urls,
+            &self.fates,
+            &self.queue,
+            &self.due,
+            &self.visits,
+            &self.claims,
+            &self.hosts,
+            &self.robots,
+            &self.seeds,
+        ]
+    }
+
+    /// Waits while the store is behind with its own work. A commit that finds four write buffers waiting
+    /// or thirty tables unsorted waits for that in the store itself, and for ever when the store's thread
+    /// has met a full disk and ended; here the end of that thread is seen.
+    fn breathe(&self, db: &Database) -> Result<()> {
+        let behind = |table: &&Table| {
+            table.keyspace().is_some_and(|keyspace| {
+                keyspace.tree.sealed_memtable_count() >= 2 || keyspace.tree.l0_run_count() >= 28
+            })
+        };
+        while self.tables().iter().any(behind) {
+            // Writes nothing; fails when the store has given up.
+            db.persist(PersistMode::Buffer)?;
+            thread::sleep(BREATH);
+        }
+        Ok(())
     }
 }
 
 /// The writes of one commit: all of them become visible and durable together.
 pub(crate) struct Batch<'a> {
     keyspaces: &'a Keyspaces,
-    writes: OwnedWriteBatch,
+    /// None when the store is closed; the commit says so.
+    writes: Option<OwnedWriteBatch>,
 }
 
 impl<'a> Batch<'a> {
     pub(crate) fn new(keyspaces: &'a Keyspaces) -> Self {
         Self {
-            writes: keyspaces.db.batch(),
+            writes: keyspaces.db.as_ref().map(Database::batch),
             keyspaces,
         }
     }
 
     pub(crate) fn meta<T: Serialize>(&mut self, name: &str, value: &T) {
-        self.writes
-            .insert(&self.keyspaces.meta, name, encode(value));
+        self.put(&self.keyspaces.meta, name.as_bytes(), value);
     }
 
-    pub(crate) fn put<T: Serialize>(&mut self, keyspace: &Keyspace, key: &[u8], value: &T) {
-        self.writes.insert(keyspace, key, encode(value));
+    pub(crate) fn put<T: Serialize>(&mut self, table: &Table, key: &[u8], value: &T) {
+        self.put_raw(table, key, &encode(value));
     }
 
-    pub(crate) fn mark(&mut self, keyspace: &Keyspace, key: &[u8]) {
-        self.writes.insert(keyspace, key, []);
+    pub(crate) fn mark(&mut self, table: &Table, key: &[u8]) {
+        self.put_raw(table, key, &[]);
     }
 
-    pub(crate) fn remove(&mut self, keyspace: &Keyspace, key: &[u8]) {
-        self.writes.remove(keyspace, key);
+    pub(crate) fn put_raw(&mut self, table: &Table, key: &[u8], value: &[u8]) {
+        if let (Some(writes), Some(keyspace)) = (&mut self.writes, table.keyspace()) {
+            writes.insert(keyspace, key, value);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, table: &Table, key: &[u8]) {
+        if let (Some(writes), Some(keyspace)) = (&mut self.writes, table.keyspace()) {
+            writes.remove(keyspace, key);
+        }
     }
 
     pub(crate) fn commit(self) -> Result<()> {
-        Ok(self.writes.commit()?)
+        faults::call()?;
+        let (Some(writes), Some(db)) = (self.writes, &self.keyspaces.db) else {
+            return Err(Error::Stopped);
+        };
+        self.keyspaces.breathe(db)?;
+        writes.commit()?;
+        faults::committed()
     }
 }
 

@@ -9,6 +9,7 @@ mod candidates;
 mod check;
 mod domains;
 mod error;
+mod faults;
 mod fold;
 mod hosts;
 mod index;
@@ -18,6 +19,7 @@ mod log;
 mod reader;
 mod record;
 mod seen;
+mod tables;
 mod visits;
 
 pub use budgets::{Budget, Budgets};

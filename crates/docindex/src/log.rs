@@ -17,15 +17,19 @@ pub trait PartitionLog {
     fn append(&mut self, expected_tail: u64, record: Event) -> Result<u64>;
 
     /// The next record after position `from`, if there is one.
-    fn follow(&mut self, from: u64) -> Option<(u64, Event)>;
+    fn follow(&self, from: u64) -> Option<(u64, &Event)>;
+
+    /// Everything up to `position` is folded and on the disk itself; it will not be asked for again.
+    fn forget(&mut self, position: u64);
 }
 
-/// The log of a single machine: records live here only from their append to their fold.
+/// The log of a single machine: records live here only from their append until what they caused is on the
+/// disk itself. A store that failed is opened again and takes up from whatever it has kept.
 #[derive(Debug)]
 pub struct LocalLog {
     tail: u64,
-    /// Filled by `append`, emptied by `follow`; bounded by what one commit takes in.
-    waiting: VecDeque<Event>,
+    /// Filled by `append`, emptied by `forget`; bounded by how much the index folds between two syncs.
+    kept: VecDeque<Event>,
 }
 
 impl LocalLog {
@@ -33,7 +37,7 @@ impl LocalLog {
     pub fn after(applied: u64) -> Self {
         Self {
             tail: applied,
-            waiting: VecDeque::new(),
+            kept: VecDeque::new(),
         }
     }
 }
@@ -41,15 +45,21 @@ impl LocalLog {
 impl PartitionLog for LocalLog {
     fn append(&mut self, expected_tail: u64, record: Event) -> Result<u64> {
         extend(&mut self.tail, expected_tail)?;
-        self.waiting.push_back(record);
+        self.kept.push_back(record);
         Ok(self.tail)
     }
 
-    fn follow(&mut self, from: u64) -> Option<(u64, Event)> {
-        // Whatever is at or before `from` has been folded; the caller reads in order.
-        let oldest = self.tail - self.waiting.len() as u64 + 1;
-        debug_assert_eq!(from + 1, oldest.min(self.tail + 1), "follow reads in order");
-        self.waiting.pop_front().map(|event| (oldest, event))
+    fn follow(&self, from: u64) -> Option<(u64, &Event)> {
+        let oldest = self.tail - self.kept.len() as u64 + 1;
+        let position = oldest.max(from + 1);
+        let event = self.kept.get(usize::try_from(position - oldest).ok()?)?;
+        Some((position, event))
+    }
+
+    fn forget(&mut self, position: u64) {
+        let newer = self.tail.saturating_sub(position);
+        let folded = (self.kept.len() as u64).saturating_sub(newer);
+        self.kept.drain(..usize::try_from(folded).unwrap_or(0));
     }
 }
 
@@ -67,10 +77,12 @@ impl PartitionLog for KeptLog {
         Ok(tail)
     }
 
-    fn follow(&mut self, from: u64) -> Option<(u64, Event)> {
+    fn follow(&self, from: u64) -> Option<(u64, &Event)> {
         let record = self.records.get(usize::try_from(from).ok()?)?;
-        Some((from + 1, record.clone()))
+        Some((from + 1, record))
     }
+
+    fn forget(&mut self, _: u64) {}
 }
 
 fn extend(tail: &mut u64, expected: u64) -> Result<()> {
@@ -108,11 +120,14 @@ mod tests {
                 found: 2
             })
         ));
-        assert_eq!(log.follow(0), Some((1, tick(1))));
-        assert_eq!(log.follow(1), Some((2, tick(2))));
+        assert_eq!(log.follow(0), Some((1, &tick(1))));
+        assert_eq!(log.follow(1), Some((2, &tick(2))));
         assert_eq!(log.follow(2), None);
+        log.forget(1);
+        assert_eq!(log.follow(1), Some((2, &tick(2))), "kept until it is safe");
         assert_eq!(log.append(2, tick(4)).unwrap(), 3);
-        assert_eq!(log.follow(2), Some((3, tick(4))));
+        log.forget(2);
+        assert_eq!(log.follow(2), Some((3, &tick(4))));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Reading the doc index without changing it.
 
 use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use fjall::{Readable, Snapshot};
 
 use orbweaver_model::{CrawlUrl, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
@@ -47,16 +46,42 @@ pub enum Rest {
     },
 }
 
+/// The store that readers use. Its owner takes it away while it is opened again.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<RwLock<Keyspaces>>);
+
+impl Shared {
+    pub(crate) fn of(store: &Keyspaces) -> Self {
+        Self(Arc::new(RwLock::new(store.clone())))
+    }
+
+    pub(crate) fn set(&self, store: Keyspaces) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = store;
+    }
+
+    fn get(&self) -> Keyspaces {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
 /// A view of the index for listings. Cheap to clone; each listing sees one moment.
 #[derive(Clone)]
 pub struct Reader {
-    pub(crate) store: Keyspaces,
+    shared: Shared,
     pub(crate) seed: KeySeed,
 }
 
 impl Reader {
-    pub(crate) fn new(store: Keyspaces, seed: KeySeed) -> Self {
-        Self { store, seed }
+    pub(crate) fn new(shared: Shared, seed: KeySeed) -> Self {
+        Self { shared, seed }
+    }
+
+    /// The store as it is open now.
+    pub(crate) fn store(&self) -> Keyspaces {
+        self.shared.get()
     }
 
     /// Opens the index of a crawl that is not running. The store lets one process in at a time, so this
@@ -70,7 +95,7 @@ impl Reader {
             }
         };
         let seed = store.meta("seed")?.unwrap_or(KeySeed(0));
-        Ok(Self { store, seed })
+        Ok(Self::new(Shared::of(&store), seed))
     }
 
     /// The secret that keys this crawl's hashes.
@@ -80,17 +105,17 @@ impl Reader {
 
     /// The counts.
     pub fn ledger(&self) -> Result<Ledger> {
-        Ok(self.store.meta("ledger")?.unwrap_or_default())
+        Ok(self.store().meta("ledger")?.unwrap_or_default())
     }
 
     /// One URL.
     pub fn entry(&self, key: UrlKey) -> Result<Option<Entry>> {
-        let Some(link) = self.store.link(key)? else {
+        let Some(link) = self.store().link(key)? else {
             return Ok(None);
         };
         Ok(Some(Entry {
             link,
-            fate: self.store.fate(key)?,
+            fate: self.store().fate(key)?,
         }))
     }
 
@@ -101,15 +126,16 @@ impl Reader {
             fate => fate.as_ref().and_then(|fate| fate.due),
         };
         let key = entry.link.url.key(self.seed);
-        let view = self.store.db.snapshot();
+        let store = self.store();
+        let view = store.view();
         let place = queue_key(key.host, entry.link.rank());
-        if view.contains_key(&self.store.queue, place)? {
-            let ahead = view.range(&self.store.queue, queue_key(key.host, 0)..place);
+        if view.contains_key(&store.queue, place)? {
+            let ahead = view.range(&store.queue, queue_key(key.host, 0)..place);
             let ahead = ahead.count() as u64;
             return Ok(Some(Rest::Queue { ahead }));
         }
         // The newest first: a batch of long ago may still name a URL that has been claimed again since.
-        for guard in view.iter(&self.store.claims).rev() {
+        for guard in view.iter(&store.claims).rev() {
             let batch = decode::<ClaimRecord>("claims", &guard.value()?)?;
             let attempts = entry.fate.as_ref().map_or(0, |fate| fate.attempts);
             let open = |claim: &orbweaver_model::Claimed| {
@@ -124,7 +150,7 @@ impl Reader {
 
     /// The robots.txt kept for an origin.
     pub fn robots(&self, origin: &str) -> Result<Option<RobotsRecord>> {
-        self.store
+        self.store()
             .robots
             .get(origin)?
             .map(|bytes| decode("robots", &bytes))
@@ -134,7 +160,7 @@ impl Reader {
     /// What is known of a host.
     pub fn host(&self, name: &str) -> Result<Option<HostRecord>> {
         let hash = self.seed.host(name);
-        self.store
+        self.store()
             .hosts
             .get(hash.to_be_bytes())?
             .map(|bytes| decode("hosts", &bytes))
@@ -143,12 +169,11 @@ impl Reader {
 
     /// Every URL, ordered by key, as of now.
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry>> + use<> {
-        let snapshot = self.store.db.snapshot();
-        let urls = snapshot.iter(&self.store.urls);
-        let fates = self.store.fates.clone();
-        urls.map(move |guard| {
-            let (key, value) = guard.into_inner()?;
-            let fate = snapshot.get(&fates, &key)?;
+        let store = self.store();
+        let view = store.view();
+        view.iter(&store.urls).map(move |row| {
+            let (key, value) = row.into_inner()?;
+            let fate = view.get(&store.fates, &key)?;
             Ok(Entry {
                 link: decode("urls", &value)?,
                 fate: fate.map(|bytes| decode("fates", &bytes)).transpose()?,
@@ -158,8 +183,8 @@ impl Reader {
 
     /// Every seed, those that were given and those that seeds have moved to.
     pub fn seeds(&self) -> impl Iterator<Item = Result<CrawlUrl>> + use<> {
-        self.store.seeds.iter().map(|guard| {
-            let key = guard.key()?;
+        self.store().seeds.iter().map(|row| {
+            let key = row.key()?;
             let url = CrawlUrl::from_canonical(&String::from_utf8_lossy(&key));
             url.map_err(|error| Error::Record {
                 keyspace: "seeds",
@@ -170,13 +195,9 @@ impl Reader {
 
     /// Every host.
     pub fn hosts(&self) -> impl Iterator<Item = Result<HostRecord>> + use<> {
-        self.store
+        self.store()
             .hosts
             .iter()
-            .map(|guard| decode("hosts", &guard.value()?))
-    }
-
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        self.store.db.snapshot()
+            .map(|row| decode("hosts", &row.value()?))
     }
 }

@@ -45,6 +45,16 @@ impl Seen {
         shard.insert(key.url)
     }
 
+    /// Forgets everything, to be filled anew.
+    pub(crate) fn clear(&self) {
+        for shard in &self.shards {
+            let mut shard = shard
+                .write()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            *shard = Shard::default();
+        }
+    }
+
     /// How many URLs are known.
     pub fn len(&self) -> usize {
         self.sum(|shard| shard.len)

@@ -30,6 +30,7 @@ use crate::indexer::{Indexer, Standing};
 use crate::settings::Settings;
 use crate::slow::{self, Facts, Slow};
 use crate::sources::Sources;
+use crate::space::Space;
 use crate::steer::{HostChange, Said};
 use crate::why::{self, Why};
 
@@ -67,6 +68,8 @@ pub(crate) struct Helm {
     pub(crate) gauge: Mutex<Gauge>,
     /// What the store complains of, while it does.
     pub(crate) trouble: Arc<Mutex<Option<String>>>,
+    /// Room on the disk.
+    pub(crate) space: Space,
     pub(crate) wishes: watch::Sender<Wishes>,
     /// As they are in effect; `reload` changes them.
     pub(crate) settings: Mutex<Settings>,
@@ -96,6 +99,13 @@ impl Helm {
         }
     }
 
+    /// What keeps the crawl from writing, most general cause first.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let archive = || lock(&self.trouble).clone();
+        let index = || lock(&self.standing).trouble.clone();
+        self.space.low().or_else(archive).or_else(index)
+    }
+
     /// What limits the speed.
     pub(crate) fn slow(&self, census: &Census) -> Slow {
         let standing = lock(&self.standing).clone();
@@ -106,7 +116,7 @@ impl Helm {
             rate: gauge.rate,
             busy: gauge.busy,
             backlog: self.archive.backlog(),
-            trouble: lock(&self.trouble).clone(),
+            trouble: self.trouble(),
             queued: standing.ledger.queued,
             next_try: wait.map(|until| until.since((self.clock)()).as_secs()),
             only_blocked: standing.only_blocked,

@@ -2,8 +2,12 @@
 //!
 //! A queue leads here: from the workers, the store's thread and the URL server. What fills it is bounded
 //! by permits that the workers hold and this thread gives back after the commit.
+//!
+//! A disk that is full or fails holds this thread up and nothing else: it opens the index again until that
+//! works, and goes on. The permits run out meanwhile, so that the crawl pauses by itself.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -11,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tracing::warn;
 
 use orbweaver_docindex::{Budgets, DocIndex, Ledger, Wanted};
 use orbweaver_model::{Candidate, Event, RobotsRecord, Timestamp};
@@ -23,6 +28,8 @@ const GROUP: usize = 1024;
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// How often the thread looks at the clock when nothing arrives.
 const TICK: Duration = Duration::from_millis(100);
+/// Time between two attempts to open an index whose disk fails.
+const MENDING: Duration = Duration::from_millis(500);
 
 /// What arrives at the thread.
 enum Message {
@@ -44,6 +51,8 @@ enum Message {
 #[derive(Clone)]
 pub(crate) struct Indexer {
     inbox: Sender<Message>,
+    /// The thread is to end, also when it is busy mending the index and reads no messages.
+    stopping: Arc<AtomicBool>,
 }
 
 impl Indexer {
@@ -74,6 +83,7 @@ impl Indexer {
 
     /// Folds what has arrived, then ends the thread.
     pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
         let _ = self.inbox.send(Message::Stop);
     }
 }
@@ -86,6 +96,8 @@ pub(crate) struct Standing {
     pub(crate) waits_until: Option<Timestamp>,
     /// All that is left belongs to blocked hosts.
     pub(crate) only_blocked: bool,
+    /// Why the index is not at work, while it is not.
+    pub(crate) trouble: Option<String>,
 }
 
 /// Why there is nothing more to do.
@@ -129,7 +141,10 @@ impl Running {
         let (sender, inbox) = channel();
         let (say_idle, idle) = watch::channel(Idle::No);
         Self {
-            indexer: Indexer { inbox: sender },
+            indexer: Indexer {
+                inbox: sender,
+                stopping: Arc::default(),
+            },
             standing: Arc::default(),
             idle,
             inbox: Some((inbox, say_idle)),
@@ -154,11 +169,13 @@ impl Running {
             clock,
             give: Box::new(give),
             standing: Arc::clone(&self.standing),
+            stopping: Arc::clone(&self.indexer.stopping),
             say_idle,
             open_wish: None,
             origins: HashSet::new(),
             synced: Instant::now(),
             dirty: false,
+            changes: Vec::new(),
             blocked_since: None,
         };
         thread::Builder::new()
@@ -189,6 +206,7 @@ struct Work {
     clock: Clock,
     give: Box<Give>,
     standing: Arc<Mutex<Standing>>,
+    stopping: Arc<AtomicBool>,
     say_idle: watch::Sender<Idle>,
     /// The URL server's last request, while it could not be met. It has been told so and asks again by
     /// itself, but what arrives meanwhile need not wait for that.
@@ -197,6 +215,8 @@ struct Work {
     origins: HashSet<u64>,
     synced: Instant,
     dirty: bool,
+    /// Who waits for a change to be on the disk. Filled and emptied with each group, unless it fails.
+    changes: Vec<Sender<()>>,
     /// Since when nothing is left but URLs of blocked hosts.
     blocked_since: Option<Timestamp>,
 }
@@ -204,22 +224,81 @@ struct Work {
 impl Work {
     fn run(&mut self, inbox: &Receiver<Message>) -> Result<()> {
         loop {
-            let stop = match inbox.recv_timeout(TICK) {
-                Ok(first) => self.group(first, inbox)?,
-                Err(RecvTimeoutError::Timeout) => false,
-                Err(RecvTimeoutError::Disconnected) => true,
+            let before = self.index.last_batch();
+            let stop = match self.step(inbox) {
+                Ok(stop) => stop,
+                Err(error) => {
+                    self.mend(error, before)?;
+                    false
+                }
             };
             if stop {
-                self.index.sync()?;
                 self.publish(None, false);
                 return Ok(());
             }
-            self.serve()?;
-            if self.dirty && self.synced.elapsed() >= SYNC_EVERY {
-                self.index.sync()?;
-                self.synced = Instant::now();
-                self.dirty = false;
+        }
+    }
+
+    /// Takes in what arrives, and serves. True when it is time to stop.
+    fn step(&mut self, inbox: &Receiver<Message>) -> Result<bool> {
+        // A message to stop may have been taken in just before something failed.
+        let mut stop = self.stopping.load(Ordering::Relaxed);
+        match inbox.recv_timeout(if stop { Duration::ZERO } else { TICK }) {
+            Ok(first) => stop = self.group(first, inbox)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => stop = true,
+        }
+        if stop {
+            self.index.sync()?;
+            return Ok(true);
+        }
+        self.serve()?;
+        if self.dirty && self.synced.elapsed() >= SYNC_EVERY {
+            self.index.sync()?;
+            self.synced = Instant::now();
+            self.dirty = false;
+        }
+        Ok(false)
+    }
+
+    /// Opens the index again until that works, and takes up where it failed. Told to stop meanwhile it
+    /// gives up: what the index has not got is in the archive or will be asked for again.
+    fn mend(&mut self, error: anyhow::Error, before: u64) -> Result<()> {
+        let mut error = error;
+        loop {
+            let known = error.downcast_ref::<orbweaver_docindex::Error>();
+            if !known.is_some_and(orbweaver_docindex::Error::is_trouble) {
+                return Err(error);
             }
+            self.complain(&error);
+            let stopping = self.stopping.load(Ordering::Relaxed);
+            match self.take_up(before) {
+                Ok(()) => break,
+                Err(_) if stopping => return Err(error),
+                // The first complaint says what happened; that the index is closed since then is no news.
+                Err(orbweaver_docindex::Error::Stopped | orbweaver_docindex::Error::InUse(_)) => {}
+                Err(other) => error = other.into(),
+            }
+            thread::sleep(MENDING);
+        }
+        warn!("the doc index is at work again");
+        self.confirm();
+        self.synced = Instant::now();
+        Ok(())
+    }
+
+    fn take_up(&mut self, before: u64) -> orbweaver_docindex::Result<()> {
+        self.index.recover()?;
+        // Candidates that were claimed but did not get on their way.
+        self.index.take_back(before)
+    }
+
+    fn complain(&self, error: &anyhow::Error) {
+        let said = format!("{error:#}");
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        if standing.trouble.as_ref() != Some(&said) {
+            warn!(error = said, "the doc index waits for its disk");
+            standing.trouble = Some(said);
         }
     }
 
@@ -227,7 +306,6 @@ impl Work {
     fn group(&mut self, first: Message, inbox: &Receiver<Message>) -> Result<bool> {
         let mut events = Vec::new();
         let mut permits = Vec::new();
-        let mut changes = Vec::new();
         let mut stop = false;
         for message in std::iter::once(first).chain(inbox.try_iter()) {
             match message {
@@ -245,7 +323,7 @@ impl Work {
                 }
                 Message::Change(event, done) => {
                     events.push(*event);
-                    changes.push(done);
+                    self.changes.push(done);
                 }
                 Message::Budgets { pages, budgets } => {
                     self.options.pages = pages;
@@ -262,14 +340,19 @@ impl Work {
             self.dirty = true;
         }
         drop(permits);
-        if !changes.is_empty() {
+        if !self.changes.is_empty() {
             self.index.sync()?;
-            for done in changes {
-                // Whoever has stopped waiting needs no word.
-                let _ = done.send(());
-            }
+            self.confirm();
         }
         Ok(stop)
+    }
+
+    /// Tells those who made changes that they are on the disk itself.
+    fn confirm(&mut self) {
+        for done in self.changes.drain(..) {
+            // Whoever has stopped waiting needs no word.
+            let _ = done.send(());
+        }
     }
 
     /// Meets the URL server's wish as far as possible, and says so when nothing is left.
@@ -362,6 +445,7 @@ impl Work {
             ledger: self.index.ledger().clone(),
             waits_until,
             only_blocked,
+            trouble: None,
         };
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
     }

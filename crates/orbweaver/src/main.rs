@@ -23,6 +23,7 @@ mod revisit;
 mod settings;
 mod slow;
 mod sources;
+mod space;
 mod steer;
 mod summary;
 mod units;

@@ -47,6 +47,7 @@ use crate::machine::{Signals, allow_many_files, random};
 use crate::progress::{self, Form, Progress};
 use crate::settings::Settings;
 use crate::sources::Sources;
+use crate::space::Space;
 use crate::summary::{self, Outline};
 
 /// Why the ring stops turning.
@@ -243,6 +244,7 @@ impl Ring {
             reader,
             gauge: Mutex::default(),
             trouble,
+            space: Space::of(dir.path()),
             wishes,
             settings: Mutex::new(settings.clone()),
             sources,
@@ -289,7 +291,8 @@ impl Ring {
                         lock(&self.helm.gauge).busy = busy;
                         cpu = (Instant::now(), used);
                     }
-                    let trouble = lock(&self.helm.trouble).clone();
+                    self.mind_the_disk(now.paused).await;
+                    let trouble = self.helm.trouble();
                     if trouble != said {
                         progress.say(&format!("orbweaver: {}", trouble.as_deref().unwrap_or("the store writes again")));
                         said = trouble;
@@ -300,6 +303,16 @@ impl Ring {
             }
         };
         (reason, progress)
+    }
+
+    /// Lets no more orders out while the disk is nearly full, and lets them out again after.
+    async fn mind_the_disk(&self, paused: bool) {
+        let was_low = self.helm.space.low().is_some();
+        let low = self.helm.space.look().is_some();
+        if low || was_low {
+            // An operator may have resumed meanwhile. Failing means that the crawl is ending.
+            let _ = self.helm.urlserver.pause(low || paused).await;
+        }
     }
 
     async fn standing(&self) -> progress::Standing {

@@ -15,6 +15,7 @@ mod archive;
 mod cli;
 mod ctl;
 mod disk;
+mod faults;
 mod inspect;
 mod kill;
 mod recrawl;

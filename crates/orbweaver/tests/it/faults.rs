@@ -1,0 +1,75 @@
+//! A disk that fails under the doc index, at one call to the store after another: the crawl waits, goes on
+//! by itself, and loses nothing.
+//!
+//! `ORBWEAVER_FAULTS` is read by debug builds only, so these tests mean nothing in release builds.
+
+use std::process::Command;
+
+use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
+
+use crate::support::{Place, run, sim};
+
+fn web() -> SimWeb {
+    sim(SimConfig {
+        hosts: 6,
+        pages: 12,
+        page_bytes: 600,
+        ..SimConfig::default()
+    })
+}
+
+/// Crawls to the end with faults at these calls; whether it went on by itself.
+fn crawl_with(web: &SimWeb, faults: &str) -> bool {
+    web.reset();
+    let place = Place::new();
+    let command = place.crawl(&[&web.seeds()[0], "--scope", "any"]);
+    let ran = Command::new(env!("CARGO_BIN_EXE_orbweaver"))
+        .args(&command)
+        .env("ORBWEAVER_FAULTS", faults)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    let by_itself = ran.status.code() == Some(0);
+    if !by_itself {
+        // Only a crawl that has not begun yet may end: nobody waits for a machine that cannot start.
+        assert_eq!(ran.status.code(), Some(5), "{faults}: {said}");
+        assert!(said.contains("Input/output error"), "{faults}: {said}");
+        assert_eq!(web.stats().fetched, 0, "{faults}: ended in the middle");
+        run(&command).expect(0);
+    }
+    let stats = web.stats();
+    let found = stats.faults(&VisitLimits::default());
+    assert_eq!(found, Vec::<String>::new(), "{faults}: {said}");
+    let status = place.status();
+    assert!(
+        status.balanced && status.queued == 0,
+        "{faults}: {status:?}"
+    );
+    place.check();
+    by_itself
+}
+
+#[test]
+fn a_disk_that_fails_at_any_call_under_the_doc_index_holds_the_crawl_up_and_no_more() {
+    if !cfg!(debug_assertions) {
+        println!("skipped: release builds have no faults");
+        return;
+    }
+    let web = web();
+    let mut went_on = 0;
+    let calls = [
+        1, 5, 9, 13, 17, 21, 26, 31, 37, 44, 52, 61, 71, 85, 100, 130, 160, 200, 260,
+    ];
+    for (n, call) in calls.into_iter().enumerate() {
+        let faults = match n % 3 {
+            0 => format!("{call}"),
+            1 => format!("{call}+4"),
+            _ => format!("{call},late"),
+        };
+        went_on += usize::from(crawl_with(&web, &faults));
+    }
+    assert!(
+        went_on >= calls.len() / 2,
+        "{went_on} went on by themselves"
+    );
+}
