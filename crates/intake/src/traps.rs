@@ -129,10 +129,12 @@ impl Traps {
         let url = &link.url;
         let host = self.seed.host(url.host());
         // Whoever names a URL vouches for it; and pictures are no pages.
-        let vouched = matches!(
-            link.kind,
-            LinkKind::Seed | LinkKind::Sitemap | LinkKind::SitemapFile
-        );
+        let vouched = matches!(link.kind, LinkKind::Sitemap | LinkKind::SitemapFile);
+        if link.kind == LinkKind::Seed {
+            // And whoever crawls knows how many hosts are wanted.
+            self.state().hosts.admit(self.seed, url, host);
+            return Ok(());
+        }
         if vouched || link.kind.is_requisite() {
             return self.has_room(&mut self.state().hosts, url, host);
         }

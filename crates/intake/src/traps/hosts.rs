@@ -34,6 +34,16 @@ impl Hosts {
     /// The domain or network that has hosts enough without this one, whose name hashes to `hash`; none
     /// when the host is welcome.
     pub(super) fn beyond(&mut self, seed: KeySeed, url: &CrawlUrl, hash: u64) -> Option<String> {
+        self.enter(seed, url, hash, self.max as usize)
+    }
+
+    /// The host is welcome, however many there are, and so are links to it from now on.
+    pub(super) fn admit(&mut self, seed: KeySeed, url: &CrawlUrl, hash: u64) {
+        self.enter(seed, url, hash, usize::MAX);
+    }
+
+    /// Enters a host unless its domain has `most`, and then names that.
+    fn enter(&mut self, seed: KeySeed, url: &CrawlUrl, hash: u64, most: usize) -> Option<String> {
         if self.max == 0 {
             return None;
         }
@@ -47,7 +57,7 @@ impl Hosts {
             .unwrap_or_else(|| domain_or_host(url.host()));
         let hosts = self.domains.get_or_default(seed.hash(name));
         if let Err(place) = hosts.binary_search(&((hash >> 32) as u32)) {
-            if hosts.len() >= self.max as usize {
+            if hosts.len() >= most {
                 return Some(name.to_owned());
             }
             let before = heap(hosts);

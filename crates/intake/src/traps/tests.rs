@@ -243,7 +243,7 @@ fn calendars_end_where_nobody_has_entered_anything() {
 }
 
 #[test]
-fn hosts_of_a_domain_are_bounded_even_for_seeds() {
+fn hosts_of_a_domain_are_bounded_but_for_seeds() {
     let traps = traps(TrapOptions {
         domain_hosts: 50,
         ..TrapOptions::default()
@@ -251,9 +251,15 @@ fn hosts_of_a_domain_are_bounded_even_for_seeds() {
     for n in 0..50 {
         assert_eq!(why(&traps, &format!("http://h{n}.wild.example.org/")), "");
     }
-    let beyond = link("http://h50.wild.example.org/", LinkKind::Seed);
-    let refused = traps.verdict(&beyond, None).unwrap_err();
-    assert_eq!(refused.reason, "more than 50 hosts under example.org");
+    for kind in [LinkKind::A, LinkKind::Sitemap, LinkKind::SitemapFile] {
+        let beyond = link("http://h50.wild.example.org/", kind);
+        let refused = traps.verdict(&beyond, None).unwrap_err();
+        assert_eq!(refused.reason, "more than 50 hosts under example.org");
+    }
+    // A seed is wanted whatever there is, and with it the pages of its host.
+    let seed = link("http://h50.wild.example.org/", LinkKind::Seed);
+    assert_eq!(traps.verdict(&seed, None), Ok(()));
+    assert_eq!(why(&traps, "http://h50.wild.example.org/more"), "");
     // Those that were there before may go on, and customers of a hosting service are no family.
     assert_eq!(why(&traps, "http://h3.wild.example.org/more"), "");
     for n in 0..200 {
