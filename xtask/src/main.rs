@@ -15,7 +15,8 @@ use anyhow::{Result, bail};
 
 const RECIPES: &str = "\
 cargo xtask test              install what the tests need, check format and lints, run all tests
-cargo xtask kill [N]          kill a crawl with -9 N times (1000 if left out), resume it each time, check the rest
+cargo xtask kill [N] [NAMES]  kill crawls with -9 N times (1000 if left out), resume them each time, check the rest;
+                              also of NAMES (2000) on a tenth as many addresses, with a clock that is set to and fro
 cargo xtask bench crawl …     what a crawl costs, beside a bare client and a naive loop
 cargo xtask sim-heart [HOSTS] [URLS] [SEED]
                               a week of crawling in virtual time: a million hosts and 50 million URLs if left out

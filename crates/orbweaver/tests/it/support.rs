@@ -120,8 +120,25 @@ pub(crate) fn start_with<S: AsRef<std::ffi::OsStr>>(
     args: impl IntoIterator<Item = S>,
     input: Vec<u8>,
 ) -> Running {
+    launch(args, input, 0)
+}
+
+/// Starts the binary with a wall clock that is so many seconds ahead.
+pub(crate) fn start_at<S: AsRef<std::ffi::OsStr>>(
+    args: impl IntoIterator<Item = S>,
+    ahead: i64,
+) -> Running {
+    launch(args, Vec::new(), ahead)
+}
+
+fn launch<S: AsRef<std::ffi::OsStr>>(
+    args: impl IntoIterator<Item = S>,
+    input: Vec<u8>,
+    ahead: i64,
+) -> Running {
     let mut child = Command::new(env!("CARGO_BIN_EXE_orbweaver"))
         .args(args)
+        .env("ORBWEAVER_CLOCK_OFFSET", ahead.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
