@@ -87,6 +87,75 @@ fn rules_that_moved_are_followed() {
     assert_eq!((endless.asked("/shut"), endless.asked("/open")), (1, 1));
 }
 
+/// Five hops over three hosts, the last of which has rules that count for the first; one hop more and there
+/// are none.
+#[test]
+fn five_hops_across_hosts_are_followed() {
+    let last = Site::start([3, 1, 2], |asked| match asked.target.as_str() {
+        "/4" => Some(Reply::redirect("/5")),
+        "/5" => Some(Reply::text(RULES)),
+        "/6" => Some(Reply::redirect("/4")),
+        _ => None,
+    });
+    let (fourth, more) = (last.url("/4"), last.url("/6"));
+    let middle = Site::start([3, 1, 3], move |asked| match asked.target.as_str() {
+        "/2" => Some(Reply::redirect("/3")),
+        "/3" => Some(Reply::redirect(&fourth)),
+        "/3-and-more" => Some(Reply::redirect(&more)),
+        "/2-and-more" => Some(Reply::redirect("/3-and-more")),
+        _ => None,
+    });
+    let moved = |address, to: String| {
+        site(address, move |asked| match asked.target.as_str() {
+            "/robots.txt" => Some(Reply::redirect("/1")),
+            "/1" => Some(Reply::redirect(&to)),
+            _ => None,
+        })
+    };
+    let five = moved([3, 0, 12], middle.url("/2"));
+    let six = moved([3, 0, 13], middle.url("/2-and-more"));
+    Place::new().crawl_to_the_end(&[&five.url("/"), &six.url("/")]);
+    assert_eq!((five.asked("/shut"), five.asked("/open")), (0, 1));
+    assert_eq!((six.asked("/shut"), six.asked("/open")), (1, 1));
+}
+
+/// Files as they are found: each denies `/shut` and nothing else, or has nothing to say.
+#[test]
+fn files_in_every_shape() {
+    let long = {
+        let filler = "# there is nothing to be seen here\n".repeat(15_000);
+        // What lies behind 500 KiB is not read; what is cut in two there is no rule.
+        format!("User-agent: *\nDisallow: /shut\n{filler}Disallow: /open\n")
+    };
+    let page = "<!doctype html><title>Oh no</title><p>User-agent: *<br>Disallow: /shut\n";
+    let files: [(&str, bool); 7] = [
+        ("\u{feff}User-agent: *\nDisallow: /shut\n", true),
+        ("User-agent: *\rDisallow: /shut\rAllow: /\r", true),
+        ("User-agent: *\0Disallow: /shut\0\0", true),
+        ("User-agent: *\r\n\r\nDisallow: /shut", true),
+        (
+            "User-agent: orbweaver\nDisallow: /x\n\nUser-agent: orbweaver\nDisallow: /shut\n",
+            true,
+        ),
+        (&long, true),
+        (page, false),
+    ];
+    for (number, (file, rules)) in (14..).zip(files) {
+        let body = file.to_owned();
+        let site = site([3, 0, number], move |asked| {
+            is_robots(asked).then(|| Reply::html(body.as_str()))
+        });
+        Place::new().crawl_to_the_end(&[&site.url("/")]);
+        let shut = usize::from(!rules);
+        assert_eq!(
+            (site.asked("/shut"), site.asked("/open")),
+            (shut, 1),
+            "file {number}"
+        );
+        assert_eq!(site.asked("/robots.txt"), 1);
+    }
+}
+
 /// RFC 9309, 2.3.1.4: a server that cannot give its rules is not asked for anything else.
 #[test]
 fn rules_that_cannot_be_had_deny_everything() {
