@@ -8,6 +8,7 @@ mod clock;
 mod config;
 mod control;
 mod crawl_dir;
+mod daemon;
 mod desk;
 mod exit;
 mod harvest;

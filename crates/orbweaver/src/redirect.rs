@@ -5,7 +5,7 @@
 
 use url::Url;
 
-use orbweaver_intake::Outlinks;
+use orbweaver_intake::{Canonicalizer, Outlinks};
 use orbweaver_model::{
     Candidate, CrawlUrl, FetchResult, Link, LinkKind, NewLink, Outcome, OutcomeClass, UrlKey,
 };
@@ -27,6 +27,14 @@ pub(crate) fn location(
     result: &FetchResult,
     outlinks: &Outlinks,
 ) -> (Option<CrawlUrl>, Option<String>) {
+    resolve(result, outlinks.canonicalizer())
+}
+
+/// The same for who has no crawl: the target as a URL, and as written.
+pub(crate) fn resolve(
+    result: &FetchResult,
+    canonicalizer: &Canonicalizer,
+) -> (Option<CrawlUrl>, Option<String>) {
     let Some(value) = result
         .exchange
         .as_ref()
@@ -39,7 +47,7 @@ pub(crate) fn location(
     let resolved = Url::parse(result.order.url().as_str())
         .ok()
         .filter(|_| !is_broken_absolute(&href))
-        .and_then(|base| outlinks.canonicalizer().resolve(&base, &href, None).ok());
+        .and_then(|base| canonicalizer.resolve(&base, &href, None).ok());
     (resolved, Some(href))
 }
 

@@ -11,6 +11,7 @@ use orbweaver_store::Severity;
 
 use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
+use crate::daemon::journal;
 use crate::exit::Ending;
 
 /// Check every WARC record, digest, CDXJ line, index entry and the ledger
@@ -56,18 +57,23 @@ impl Args {
         });
         failed?;
         let index = self.index(&dir, &mut out)?;
-        let errors = archive.errors + index.errors;
+        let journal = self.journal(&dir, &mut out)?;
+        let errors = archive.errors + index.errors + journal.errors;
         if self.json {
             let summary = serde_json::json!({
                 "files": archive.files, "records": archive.records, "captures": archive.captures,
                 "revisits": archive.revisits, "cdxj_lines": archive.lines, "urls": index.urls,
-                "notes": archive.notes, "errors": errors,
+                "results": journal.entries, "notes": archive.notes + journal.notes, "errors": errors,
             });
             writeln!(out, "{summary}")?;
         } else {
+            let results = match journal.entries {
+                0 => String::new(),
+                entries => format!(", {entries} results in the journal"),
+            };
             writeln!(
                 out,
-                "{} WARC files, {} records ({} captures, {} of them revisits), {} CDXJ lines, {} URLs in the index: {}",
+                "{} WARC files, {} records ({} captures, {} of them revisits), {} CDXJ lines, {} URLs in the index{results}: {}",
                 archive.files,
                 archive.records,
                 archive.captures,
@@ -88,8 +94,28 @@ impl Args {
         })
     }
 
-    /// The doc index: asked for when a crawl runs, read otherwise.
+    /// The journal of a store that runs as a daemon; a crawl has none.
+    fn journal(&self, dir: &CrawlDir, out: &mut dyn Write) -> Result<JournalSummary> {
+        let mut summary = JournalSummary::default();
+        let mut failed = Ok(());
+        summary.entries = journal::audit(dir.path(), &mut |found| {
+            let severity = if found.is_error { "error" } else { "note" };
+            summary.errors += u64::from(found.is_error);
+            summary.notes += u64::from(!found.is_error);
+            if failed.is_ok() {
+                let line = finding(self.json, severity, &found.place, found.offset, &found.what);
+                failed = writeln!(out, "{line}");
+            }
+        })?;
+        failed?;
+        Ok(summary)
+    }
+
+    /// The doc index: asked for when a crawl runs, read otherwise. A store that runs as a daemon has none.
     fn index(&self, dir: &CrawlDir, out: &mut dyn Write) -> Result<IndexSummary> {
+        if !dir.index().exists() && journal::Shelf::dir(dir.path()).exists() {
+            return Ok(IndexSummary::default());
+        }
         let mut lines: Box<dyn Iterator<Item = std::io::Result<String>>> =
             match control::ask(dir, &Question::Check)? {
                 Some(answer) => Box::new(answer.lines()),
@@ -121,6 +147,13 @@ impl Args {
 #[derive(Default)]
 struct IndexSummary {
     urls: u64,
+    errors: u64,
+}
+
+#[derive(Default)]
+struct JournalSummary {
+    entries: u64,
+    notes: u64,
     errors: u64,
 }
 

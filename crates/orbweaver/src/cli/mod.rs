@@ -8,7 +8,9 @@ pub(crate) mod get;
 pub(crate) mod inspect;
 pub(crate) mod outcomes;
 pub(crate) mod sim;
+pub(crate) mod spider;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod why;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +49,8 @@ enum Verb {
     Outcomes(outcomes::Args),
     Get(get::Args),
     Check(check::Args),
+    Spider(spider::Args),
+    Store(store::Args),
     Sim(sim::Args),
     Inspect(inspect::Args),
 }
@@ -63,6 +67,8 @@ impl Cli {
             Verb::Outcomes(args) => args.run(),
             Verb::Get(args) => args.run(),
             Verb::Check(args) => args.run(),
+            Verb::Spider(args) => args.run(),
+            Verb::Store(args) => args.run(),
             Verb::Sim(args) => args.run(),
             Verb::Inspect(args) => args.run(),
         }

@@ -1,0 +1,61 @@
+//! `orbweaver spider`: the spider as a process of its own.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::daemon::config::DaemonConfig;
+use crate::daemon::spider;
+use crate::exit::Ending;
+
+/// Fetch what URL servers order, and send the results to a store
+///
+/// Listens on Spider_Host:Spider_Port; URL servers connect and order one URL a line. Each is fetched once,
+/// from the address in the order and no other, and its result goes to the store. WORKING is said at least
+/// every Timeout_Update, DONE when the store has the result on disk. While the store cannot be reached
+/// results are kept, no orders are taken, and nothing is lost.
+///
+/// Ends in order on SIGINT or SIGTERM, with code 3: no more orders are taken, and what is out has six
+/// seconds.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Settings:
+  Spider_Host     where to listen                                     127.0.0.1
+  Spider_Port     for URL servers; 0 takes a free port                8701
+  Mode            push: URL servers send as they like;                push
+                  pull: they send what GET asked for
+  Timeout_Update  longest time between two WORKING, milliseconds      10000
+  Timeout_Req     hard end of a fetch, milliseconds                   30000
+  Max_Doc_Size    bytes of a body that are kept                       8388608
+  Store_Host      where the store listens                             127.0.0.1
+  Store_Port      its port for records                                8702
+  Key_File        a file of at least 32 secret bytes, mode 600, the   none
+                  same for all daemons; without it only loopback
+                  is listened on and connected to
+  Concurrency     fetches at once, those that wait for the store      512
+                  included
+  Memory          bytes of documents in memory                        256M
+  Workers         threads that fetch                                  half the cores
+  User_Agent      the whole User-Agent header                         orbweaver/VERSION
+  Contact         how a site's owner can reach you                    none
+  Allow_Net       networks that may be asked although private         []
+  Ca              a PEM file with further certificate authorities     none
+  Insecure        accept any certificate                              false
+
+The file is TOML; names may be written in small letters. All daemons can share one file.
+
+Example, by hand:
+  printf 'Allow_Net = [\"127.0.0.0/8\"]\\n' > spider.toml
+  orbweaver store -c spider.toml & orbweaver spider -c spider.toml &
+  printf '1 1 127.0.0.1 http://127.0.0.1:8000/\\n' | nc -q 5 127.0.0.1 8701")]
+pub(crate) struct Args {
+    /// The TOML file with the settings
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Ending> {
+        spider::run(DaemonConfig::read(&self.config)?.spider()?)
+    }
+}

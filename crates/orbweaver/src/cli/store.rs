@@ -1,0 +1,49 @@
+//! `orbweaver store`: the store as a process of its own.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::daemon::config::DaemonConfig;
+use crate::daemon::store;
+use crate::exit::Ending;
+
+/// Keep what spiders send: archive it, journal it, pass it on
+///
+/// Listens on Store_Host:Store_Port for spiders, archives each record in WARC files with a CDXJ index,
+/// enters it in a journal, and answers when both are on disk. Listens on Results_Port for the URL server,
+/// which hears every result in order. Nothing that was answered is lost by a crash. `get` and `check` work
+/// on its directory, also while it runs.
+///
+/// Ends in order on SIGINT or SIGTERM, with code 3.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Settings:
+  Store_Host     where to listen                                      127.0.0.1
+  Store_Port     for spiders; 0 takes a free port                     8702
+  Results_Port   for the URL server; 0 takes a free port              8703
+  Key_File       a file of at least 32 secret bytes, mode 600, the    none
+                 same for all daemons; without it only loopback
+                 is listened on
+  Dir            where everything is kept                             store
+  Max_Doc_Size   bytes of a body that are kept                        8388608
+  Rotate         size at which a WARC file is closed                  1G
+  Memory         bytes of records that are received at once           128M
+  Workers        threads                                              half the cores
+
+The file is TOML; names may be written in small letters. All daemons can share one file.
+
+Example:
+  printf 'Dir = \"/var/lib/orbweaver\"\\n' > store.toml
+  orbweaver store -c store.toml")]
+pub(crate) struct Args {
+    /// The TOML file with the settings
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Ending> {
+        store::run(&DaemonConfig::read(&self.config)?.store()?)
+    }
+}

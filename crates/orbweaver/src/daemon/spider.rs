@@ -1,0 +1,121 @@
+//! The spider daemon: orders in from URL servers, results out to the store, a word about each order at
+//! least every Timeout_Update until it is done.
+//!
+//! | queue | from → to | capacity | when full |
+//! |---|---|---|---|
+//! | places | URL servers → fetches | `concurrency` | no order is read |
+//! | parcels | fetches → store link | one a place, `memory` in bytes | no order is taken |
+//! | words | fetches, ticker → URL server | 2 × `concurrency` + 64 a connection | DONE waits, WORKING is left out |
+//!
+//! Two runtimes: one thread talks, `workers` threads fetch. However busy the fetches keep the machine's
+//! cores, the words go out in time.
+
+mod bench;
+mod parcels;
+mod peers;
+mod tickets;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use orbweaver_spider::{AddressPolicy, ByteBudget, Spider, SpiderOptions, TlsOptions};
+use orbweaver_wire::WireError;
+
+use self::bench::Bench;
+use self::tickets::Tickets;
+use super::config::SpiderSettings;
+use crate::clock;
+use crate::exit::{Ending, Fatal};
+use crate::machine::{Signals, allow_many_files};
+
+/// How long fetches that are out may take to end, and their results to be stored, when the spider is told
+/// to stop. What does not end in time is ordered again by the URL server.
+const LAST_FETCHES: Duration = Duration::from_secs(6);
+
+/// Pause after the system refused to accept a connection, most likely for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs a spider until it is told to stop.
+pub(crate) fn run(settings: SpiderSettings) -> Result<Ending> {
+    super::start_log();
+    allow_many_files();
+    let fetching = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(settings.workers)
+        .thread_name("fetch")
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let talking = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let ending = talking.block_on(serve(settings, fetching.handle().clone()));
+    fetching.shutdown_background();
+    ending
+}
+
+async fn serve(settings: SpiderSettings, fetching: tokio::runtime::Handle) -> Result<Ending> {
+    let mut signals = Signals::new()?;
+    let clock = clock::steady();
+    let spider = spider(&settings, Arc::clone(&clock))?;
+    let listen = &settings.listen;
+    let listener = listen.port.listen(&listen.host, listen.number).await;
+    let mut listener = listener.map_err(|error| Fatal::input(error.to_string()))?;
+    if !settings.has_contact {
+        warn!(
+            "no contact is set: site owners cannot reach you; set Contact to a mail address or a page"
+        );
+    }
+    let (parcels, link) = parcels::link(settings.store.clone(), settings.concurrency);
+    tokio::spawn(link);
+    let tickets = Arc::new(Tickets::new(settings.update));
+    tokio::spawn(tickets::tick(Arc::clone(&tickets)));
+    let bench = Arc::new(Bench::new(
+        spider, tickets, parcels, fetching, clock, &settings,
+    ));
+    let (stop, stopped) = watch::channel(false);
+    info!("listening on {} for orders", listener.address());
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(connection) => {
+                    tokio::spawn(peers::converse(connection, Arc::clone(&bench), stopped.clone()));
+                }
+                Err(error @ WireError::Listen { .. }) => {
+                    warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+                Err(error) => warn!(%error, "a connection was refused"),
+            },
+            () = signals.next() => break,
+        }
+    }
+    info!(under_way = bench.under_way(), "stopping");
+    stop.send_replace(true);
+    tokio::select! {
+        () = bench.idle() => {}
+        () = tokio::time::sleep(LAST_FETCHES) => {}
+        () = signals.next() => {}
+    }
+    info!(left = bench.under_way(), "stopped");
+    Ok(Ending::Interrupted)
+}
+
+fn spider(settings: &SpiderSettings, clock: orbweaver_model::Clock) -> Result<Spider> {
+    let options = SpiderOptions {
+        user_agent: settings.user_agent.clone(),
+        limits: settings.limits.clone(),
+        policy: AddressPolicy::new(settings.allow_net.clone()),
+        tls: TlsOptions {
+            insecure: settings.insecure,
+            extra_roots_pem: settings.roots_pem.clone(),
+        },
+        memory: ByteBudget::new(settings.memory),
+        ..SpiderOptions::default()
+    };
+    Spider::new(options, clock).map_err(|error| Fatal::input(error.to_string()))
+}

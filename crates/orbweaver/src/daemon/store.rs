@@ -1,0 +1,127 @@
+//! The store daemon: records in from spiders, results out to the doc index.
+//!
+//! | queue | from → to | capacity | when full |
+//! |---|---|---|---|
+//! | bytes | spiders → keeper | `memory` | no record is read |
+//! | archive | keeper → archive | 16 MiB | the connection waits |
+//! | journal | archive, keeper → journal | 512 a connection | no record is read |
+//! | answers | connection → its writer | 512 | no record is read |
+
+mod books;
+mod feed;
+mod keeper;
+mod spiders;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use tracing::{info, warn};
+
+use orbweaver_store::{Archive, StoreError, StoreOptions, Writer as WarcWriter};
+use orbweaver_wire::Listener;
+
+use self::books::Books;
+use self::keeper::Keeper;
+use super::config::StoreSettings;
+use crate::clock;
+use crate::crawl_dir::CrawlDir;
+use crate::exit::{Ending, Fatal};
+use crate::machine::{Signals, allow_many_files};
+
+/// Pause after the system refused to accept a connection, most likely for want of file descriptors.
+pub(super) const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Runs a store until it is told to stop.
+pub(crate) fn run(settings: &StoreSettings) -> Result<Ending> {
+    super::start_log();
+    allow_many_files();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(settings.workers)
+        .thread_name("store-port")
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(serve(settings))
+}
+
+async fn serve(settings: &StoreSettings) -> Result<Ending> {
+    let mut signals = Signals::new()?;
+    // The ports first: a mistake there must not leave a directory behind.
+    let records = &settings.records;
+    let records = records.port.listen(&records.host, records.number).await;
+    let results = &settings.results;
+    let results = results.port.listen(&results.host, results.number).await;
+    let records = records.map_err(|error| Fatal::input(error.to_string()))?;
+    let results = results.map_err(|error| Fatal::input(error.to_string()))?;
+    let dir = CrawlDir::create(&settings.dir)?;
+    let _lock = lock(dir.path())?;
+    let keeper = Arc::new(open(&dir, settings)?);
+    announce("records", &records);
+    announce("results", &results);
+    let spiders = tokio::spawn(spiders::accept(records, Arc::clone(&keeper)));
+    let followers = tokio::spawn(feed::accept(results, Arc::clone(&keeper)));
+    signals.next().await;
+    info!("stopping");
+    spiders.abort();
+    followers.abort();
+    let closing = Arc::clone(&keeper);
+    let closed = tokio::task::spawn_blocking(move || closing.close());
+    tokio::select! {
+        closed = closed => closed.context("the store failed while it stopped")??,
+        () = signals.next() => {}
+    }
+    Ok(Ending::Interrupted)
+}
+
+fn announce(what: &str, listener: &Listener) {
+    info!("listening on {} for {what}", listener.address());
+}
+
+/// One process a directory: two would cut each other's files.
+fn lock(dir: &Path) -> Result<File> {
+    let path = dir.join("store.lock");
+    let file = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => Err(Fatal::with(
+            Ending::Directory,
+            format!(
+                "{} is in use by another store; stop it, or name another Dir",
+                dir.display()
+            ),
+        )),
+    }
+}
+
+fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Keeper> {
+    let options = StoreOptions {
+        rotate_bytes: settings.rotate,
+        remote: true,
+        ..StoreOptions::default()
+    };
+    let (writer, recovery) = WarcWriter::open(dir.path(), options)?;
+    for cut in &recovery.cuts {
+        warn!(?cut, "a torn end was cut off");
+    }
+    let books = Books::open(dir.path(), &recovery)?;
+    let trouble = books.trouble();
+    let archive = Archive::start(writer, move |problem: Option<&StoreError>| match problem {
+        Some(error) => {
+            trouble.archive(true);
+            warn!(%error, "the archive cannot be written; spiders are told to try later");
+        }
+        None => {
+            trouble.archive(false);
+            info!("the archive can be written again");
+        }
+    })?;
+    Ok(Keeper::new(
+        archive,
+        books,
+        dir.path(),
+        settings,
+        clock::steady(),
+    ))
+}

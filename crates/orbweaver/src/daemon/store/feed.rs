@@ -1,0 +1,156 @@
+//! The port for results: a follower names its position and hears every entry behind it, each with its data
+//! read back from the archive, for ever.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, ReadHalf, WriteHalf};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use orbweaver_store::exchange_at;
+use orbweaver_wire::conversation::write_in_time;
+use orbweaver_wire::{Command, Complaints, Connection, Data, Lines, Listener, Record, WireError};
+
+use super::super::journal::{Cursor, Entry};
+use super::ACCEPT_PAUSE;
+use super::keeper::Keeper;
+
+/// Accepts followers for ever.
+pub(super) async fn accept(mut listener: Listener, keeper: Arc<Keeper>) {
+    loop {
+        match listener.accept().await {
+            Ok(connection) => {
+                tokio::spawn(follow(connection, Arc::clone(&keeper)));
+            }
+            Err(error @ WireError::Listen { .. }) => {
+                warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            Err(error) => warn!(%error, "a connection was refused"),
+        }
+    }
+}
+
+async fn follow(connection: Connection, keeper: Arc<Keeper>) {
+    let peer = connection.peer();
+    let (reader, writer) = tokio::io::split(connection);
+    let (from, begin) = watch::channel(None);
+    let ended = tokio::select! {
+        ended = hear(reader, from, &keeper) => ended,
+        ended = tell(writer, begin, &keeper) => ended,
+    };
+    match ended {
+        Ok(()) => info!(%peer, "follower disconnected"),
+        Err(error) => warn!(%peer, "follower lost: {error:#}"),
+    }
+}
+
+/// Takes what the follower says. Ends when it says no more.
+async fn hear(
+    mut reader: ReadHalf<Connection>,
+    from: watch::Sender<Option<u64>>,
+    keeper: &Keeper,
+) -> Result<()> {
+    let mut lines = Lines::new();
+    let mut piece = [0; 1024];
+    let mut complaints = Complaints::default();
+    loop {
+        while let Some(line) = lines.next()? {
+            match Command::read(line) {
+                Ok(Command::Follow(position)) => {
+                    from.send_replace(Some(position));
+                }
+                Ok(Command::Have(position)) => forget(keeper, position),
+                Err(bad) => {
+                    if let Some(count) = complaints.count((keeper.clock)()) {
+                        warn!(why = bad.why, count, "lines of a follower not understood");
+                    }
+                }
+            }
+        }
+        match reader.read(&mut piece).await? {
+            0 => return Ok(()),
+            read => lines.feed(piece.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
+fn forget(keeper: &Keeper, position: u64) {
+    let shelf = keeper.books.shelf();
+    // Nobody can have folded what is not there.
+    let position = position.min(*keeper.books.durable().borrow());
+    match tokio::task::block_in_place(|| shelf.forget(position)) {
+        Ok(0) => {}
+        Ok(files) => info!(files, position, "journal files forgotten"),
+        Err(error) => warn!(%error, "cannot remove journal files"),
+    }
+}
+
+/// Sends entries from where the follower asked; a second FOLLOW begins anew from there.
+async fn tell(
+    mut writer: WriteHalf<Connection>,
+    mut begin: watch::Receiver<Option<u64>>,
+    keeper: &Keeper,
+) -> Result<()> {
+    let mut durable = keeper.books.durable();
+    let mut cursor: Option<Cursor> = None;
+    loop {
+        if begin.has_changed().unwrap_or(false)
+            && let Some(position) = *begin.borrow_and_update()
+        {
+            let last = *durable.borrow();
+            anyhow::ensure!(
+                position <= last,
+                "it has folded {position} results, but this store has only {last}: another store's?"
+            );
+            info!(position, last, "follower began");
+            cursor = Some(Cursor::new(keeper.books.shelf(), position));
+        }
+        let last = *durable.borrow_and_update();
+        let next = cursor
+            .as_mut()
+            .map(|cursor| tokio::task::block_in_place(|| next(cursor, last, keeper)));
+        match next.transpose()?.flatten() {
+            Some(entry) => {
+                for part in entry {
+                    write_in_time(&mut writer, &part).await?;
+                }
+            }
+            None => tokio::select! {
+                changed = durable.changed() => changed?,
+                changed = begin.changed() => changed?,
+            },
+        }
+    }
+}
+
+/// The next entry as it goes over the wire.
+fn next(cursor: &mut Cursor, last: u64, keeper: &Keeper) -> Result<Option<[Bytes; 2]>> {
+    let Some((position, entry)) = cursor.next(last)? else {
+        return Ok(None);
+    };
+    let record = read_back(entry, keeper)?;
+    let head = record.head().context("an entry that no record can spell")?;
+    let first = [
+        &position.to_be_bytes()[..],
+        &head,
+        record.url.as_bytes(),
+        record.new_url.as_bytes(),
+    ];
+    Ok(Some([first.concat().into(), record.data]))
+}
+
+/// The record with its data, which comes from the archive as the whole message.
+fn read_back(entry: Entry, keeper: &Keeper) -> Result<Record> {
+    let Some(location) = entry.standing.location() else {
+        return Ok(entry.record);
+    };
+    let stored = exchange_at(&keeper.dir, &location.file, location.offset)?;
+    Ok(Record {
+        kind: Data::Message,
+        data: stored.response.into(),
+        ..entry.record
+    })
+}

@@ -1,0 +1,246 @@
+//! What becomes of a record: archived, entered in the journal, answered, in this order.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
+
+use orbweaver_intake::surt;
+use orbweaver_model::{
+    Candidate, Clock, CrawlUrl, Exchange, FetchResult, KeySeed, LinkKind, Order, Outcome, Protocol,
+    Purpose, TransId,
+};
+use orbweaver_store::{Archive, Archivist, Capture, Scratch};
+use orbweaver_wire::{Data, Record, Verdict};
+
+use super::super::config::StoreSettings;
+use super::super::journal::{Entry, Location, Standing};
+use super::books::{Books, Known, Reply, key};
+use crate::exit::{Ending, Fatal};
+
+/// Permits of the byte budget stand for so many bytes each.
+const UNIT: usize = 1024;
+
+/// The store behind its ports.
+pub(super) struct Keeper {
+    archive: Archive,
+    archivist: Archivist,
+    pub(super) books: Arc<Books>,
+    pub(super) dir: PathBuf,
+    pub(super) max_data: usize,
+    /// Memory for records that are being received.
+    pub(super) budget: Arc<Semaphore>,
+    units: usize,
+    pub(super) clock: Clock,
+}
+
+thread_local! {
+    /// The compressor's buffers; one a worker.
+    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
+}
+
+impl Keeper {
+    pub(super) fn new(
+        archive: Archive,
+        books: Books,
+        dir: &Path,
+        settings: &StoreSettings,
+        clock: Clock,
+    ) -> Self {
+        let units = (settings.memory / UNIT).clamp(1, u32::MAX as usize);
+        Self {
+            archivist: archive.archivist(),
+            archive,
+            books: Arc::new(books),
+            dir: dir.to_path_buf(),
+            max_data: settings.max_data,
+            budget: Arc::new(Semaphore::new(units)),
+            units,
+            clock,
+        }
+    }
+
+    /// The permits for a record of this size; a record larger than the whole budget takes all of it.
+    pub(super) fn permits(&self, size: usize) -> u32 {
+        let units = size.div_ceil(UNIT).min(self.units);
+        u32::try_from(units).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a record. The answer comes when the record is durable; when it never will be, none comes.
+    pub(super) fn take(&self, record: Record) -> oneshot::Receiver<Verdict> {
+        let (reply, verdict) = oneshot::channel();
+        let Ok(url) = CrawlUrl::from_canonical(&record.url) else {
+            let _ = reply.send(Verdict::Refused);
+            return verdict;
+        };
+        if self.books.trouble().is_on() {
+            let _ = reply.send(Verdict::TryLater);
+            return verdict;
+        }
+        let message = message(&record);
+        let entry = Entry {
+            received: (self.clock)(),
+            key: match &message {
+                Some(message) => key(record.doc_id, &url, message),
+                None => 0,
+            },
+            record: Record {
+                data: Bytes::new(),
+                ..record
+            },
+            standing: Standing::Nothing,
+        };
+        match message {
+            Some(message) => self.keep(entry, url, message, reply),
+            None => self.books.enter(entry, reply, Verdict::Stored),
+        }
+        verdict
+    }
+
+    fn keep(&self, entry: Entry, url: CrawlUrl, message: Bytes, reply: Reply) {
+        {
+            let mut memory = self.books.memory();
+            match memory.get(entry.key) {
+                Some(Known::At(location)) => {
+                    let standing = Standing::Again(location.clone());
+                    drop(memory);
+                    let entry = Entry { standing, ..entry };
+                    self.books.enter(entry, reply, Verdict::AlreadyHad);
+                    return;
+                }
+                Some(Known::Coming(waiting)) => {
+                    waiting.push((entry, reply));
+                    return;
+                }
+                None => {
+                    memory.put(entry.key, Known::Coming(Vec::new()));
+                }
+            }
+        }
+        let result = result(&entry, url, message);
+        let capture = Capture {
+            surt: &surt(result.order.url()),
+            outcome: &result.outcome,
+            via: None,
+            result: &result,
+        };
+        let prepared = SCRATCH.with_borrow_mut(|scratch| {
+            let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
+            self.archivist.prepare(&capture, scratch)
+        });
+        let Some(prepared) = prepared else {
+            self.books.memory().remove(entry.key);
+            let _ = reply.send(Verdict::Refused);
+            return;
+        };
+        let books = Arc::clone(&self.books);
+        let ack = move |stored: Result<orbweaver_store::Location, _>| match stored {
+            Ok(place) => enter_stored(&books, entry, reply, &place),
+            Err(error) => {
+                tracing::warn!(%error, "a record was not stored");
+                books.memory().remove(entry.key);
+            }
+        };
+        self.archive.submit(prepared, Box::new(ack));
+    }
+
+    /// Stores and enters all that was taken.
+    pub(super) fn close(&self) -> Result<()> {
+        let archived = self.archive.close();
+        let entered = self.books.close();
+        archived?;
+        if !entered {
+            let what = "the journal could not be written; what was acknowledged is safe";
+            return Err(Fatal::with(Ending::Disk, what));
+        }
+        Ok(())
+    }
+}
+
+/// Enters a record that the archive has, and those that came meanwhile and are the same.
+fn enter_stored(books: &Books, entry: Entry, reply: Reply, place: &orbweaver_store::Location) {
+    let location = Location {
+        file: place.file.to_string(),
+        offset: place.offset,
+    };
+    let waiting = books.memory().put(entry.key, Known::At(location.clone()));
+    let standing = Standing::Archived(location.clone());
+    books.enter(Entry { standing, ..entry }, reply, Verdict::Stored);
+    for (entry, reply) in waiting {
+        let standing = Standing::Again(location.clone());
+        books.enter(Entry { standing, ..entry }, reply, Verdict::AlreadyHad);
+    }
+}
+
+/// The HTTP message that is archived: as received, or, when only a body came, behind the least head that
+/// says what is known. None when there is no data.
+fn message(record: &Record) -> Option<Bytes> {
+    if record.data.is_empty() {
+        return None;
+    }
+    match record.kind {
+        Data::Message => Some(record.data.clone()),
+        Data::Body => {
+            let status = record.http.status().unwrap_or(200);
+            let length = record.data.len();
+            let head = format!("HTTP/1.1 {status} \r\nContent-Length: {length}\r\n\r\n");
+            Some([head.as_bytes(), &record.data].concat().into())
+        }
+    }
+}
+
+/// The record as the result that the archive knows how to write. What no record says stays empty: the
+/// address, the request, how the URL was found.
+fn result(entry: &Entry, url: CrawlUrl, response: Bytes) -> FetchResult {
+    let record = &entry.record;
+    let millis = entry.received.as_millis();
+    let started = millis.saturating_sub(record.millis.into());
+    let robots = record.doc_id == 0;
+    FetchResult {
+        order: Order {
+            trans: TransId {
+                generation: 0,
+                slot: 0,
+                active: 0,
+            },
+            ip: std::net::Ipv4Addr::UNSPECIFIED.into(),
+            candidate: Candidate {
+                key: url.key(KeySeed(0)),
+                doc_id: record.doc_id,
+                url,
+                kind: LinkKind::Seed,
+                depth: 0,
+                attempts: 0,
+                chain: Vec::new(),
+                revisit: None,
+            },
+            purpose: if robots {
+                Purpose::Robots
+            } else {
+                Purpose::Page
+            },
+            announce: false,
+        },
+        outcome: Outcome::plain(record.outcome),
+        started: orbweaver_model::Timestamp::from_millis(started),
+        sent: None,
+        first_byte: None,
+        ended: entry.received,
+        wire_bytes: 0,
+        connected: None,
+        exchange: Some(Exchange {
+            request: Bytes::new(),
+            head_len: 0,
+            status: record.http.status().unwrap_or_default(),
+            headers: http::HeaderMap::new(),
+            body: Bytes::new(),
+            protocol: Protocol::Http1,
+            truncated: record.cut,
+            response,
+        }),
+    }
+}

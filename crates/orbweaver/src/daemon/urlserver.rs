@@ -1,0 +1,374 @@
+//! The URL server as a daemon: the ring with a spider and a store that are other processes.
+//!
+//! Doc index, URL server, intake and extract are those of a crawl. Orders go to spiders by the line protocol; results come
+//! back from the store by the results protocol, in the order in which they became durable, and how far they are
+//! folded is kept in the doc index. So a result is never lost: what was not folded comes again.
+
+mod orders;
+mod restore;
+mod spiders;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use orbweaver_docindex::Reader;
+use orbweaver_model::{
+    Candidate, Clock, CrawlUrl, Event, Order, Outcome, OutcomeClass, Purpose, Report, TransId,
+};
+use orbweaver_urlserver::RobotsAnswer;
+use orbweaver_wire::{Decoded, Dialect, Followed, Follower, FromSpider, Record};
+
+use self::orders::{Orders, Over};
+use self::spiders::{Heard, Spider};
+use crate::daemon::config::Place;
+use crate::desk::{Counter, LAST_REQUESTS};
+use crate::helm::lock;
+use crate::indexer::Standing;
+
+/// Words of spiders that wait to be taken in.
+const WORDS: usize = 1024;
+/// The most credit that a spider can have: more than any has sockets.
+const MAX_CREDIT: u64 = 1 << 20;
+/// How long no result may come after the store is found before the first order goes out. What the process before has
+/// not folded comes at once, and is not to be fetched again.
+const QUIET: Duration = Duration::from_millis(250);
+
+/// Where spiders and store are.
+#[derive(Clone, Debug)]
+pub(crate) struct Elsewhere {
+    pub(crate) spiders: Vec<Place>,
+    pub(crate) dialect: Dialect,
+    /// Timeout_Spider_Status.
+    pub(crate) status_timeout: Duration,
+    /// None when the spiders' store is nobody's business here: then DONE is all that is known of a document.
+    pub(crate) store: Option<Place>,
+    /// Bytes of one result.
+    pub(crate) max_data: usize,
+}
+
+/// What ties the desk to the rest of the ring.
+pub(crate) struct Ties {
+    pub(crate) counter: Counter,
+    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) reader: Reader,
+    pub(crate) standing: Arc<Mutex<Standing>>,
+    /// How far results are folded.
+    pub(crate) followed: u64,
+    pub(crate) clock: Clock,
+    /// Orders that can be out.
+    pub(crate) room: usize,
+}
+
+/// What takes the place of the desk.
+pub(crate) struct LineDesk {
+    counter: Counter,
+    permits: Arc<Semaphore>,
+    reader: Reader,
+    standing: Arc<Mutex<Standing>>,
+    clock: Clock,
+    orders: Orders,
+    peers: Vec<Peer>,
+    dialect: Dialect,
+    heard: mpsc::Receiver<Heard>,
+    follower: Option<Follower>,
+    /// When orders may go out, once the store is found; none before that.
+    quiet_from: Option<Instant>,
+    tick: Duration,
+}
+
+#[derive(Default)]
+struct Peer {
+    /// The way to it; none while it is not connected.
+    orders: Option<mpsc::Sender<Order>>,
+    /// Orders that it has asked for and not got.
+    credit: u64,
+}
+
+impl Elsewhere {
+    /// Connects to everybody, now and whenever they come back.
+    pub(crate) fn desk(self, ties: Ties) -> LineDesk {
+        let (sender, heard) = mpsc::channel(WORDS);
+        for (number, place) in self.spiders.iter().enumerate() {
+            let spider = Spider {
+                number,
+                place: place.clone(),
+                dialect: self.dialect,
+                room: ties.room,
+                heard: sender.clone(),
+                clock: Clock::clone(&ties.clock),
+            };
+            tokio::spawn(spider.run());
+        }
+        let follower = self.store.map(|place| {
+            let source = orbweaver_wire::follower::Source {
+                host: place.host,
+                port: place.number,
+                max_data: self.max_data,
+            };
+            Follower::start(place.port, source, ties.followed)
+        });
+        LineDesk {
+            orders: Orders::new(self.status_timeout, follower.is_some()),
+            quiet_from: follower.is_none().then(Instant::now),
+            counter: ties.counter,
+            permits: ties.permits,
+            reader: ties.reader,
+            standing: ties.standing,
+            clock: ties.clock,
+            peers: self.spiders.iter().map(|_| Peer::default()).collect(),
+            dialect: self.dialect,
+            heard,
+            follower,
+            tick: (self.status_timeout / 8)
+                .clamp(Duration::from_millis(20), Duration::from_millis(500)),
+        }
+    }
+}
+
+impl LineDesk {
+    /// Sends orders and takes in what comes back, until told to stop; then waits a while for what is out.
+    pub(crate) async fn run(
+        mut self,
+        mut queue: mpsc::Receiver<Order>,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        let mut ticks = tokio::time::interval(self.tick);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut last_call = None;
+        loop {
+            let now = (self.clock)();
+            tokio::select! {
+                // Words before the clock: after a pause of this process nothing must seem overdue that is not.
+                biased;
+                Some(heard) = self.heard.recv() => self.hear(heard).await,
+                Some(followed) = next(&mut self.follower) => self.follow(followed).await,
+                Some(order) = queue.recv(), if last_call.is_none() => self.orders.add(order, now),
+                _ = stop.wait_for(|stop| *stop), if last_call.is_none() => {
+                    last_call = Some(Instant::now() + LAST_REQUESTS);
+                }
+                _ = ticks.tick() => {
+                    let (over, lost) = self.orders.overdue(now);
+                    self.sort_out(over, lost).await;
+                    if let Some(follower) = &self.follower {
+                        follower.have(lock(&self.standing).results);
+                    }
+                }
+            }
+            match last_call {
+                Some(end) if self.orders.is_empty() || Instant::now() >= end => return,
+                Some(_) => {}
+                None => self.send_orders().await,
+            }
+        }
+    }
+
+    /// Gives waiting orders to spiders that can take them.
+    async fn send_orders(&mut self) {
+        if self.quiet_from.is_none_or(|from| from > Instant::now()) {
+            return;
+        }
+        while self.orders.next().is_some()
+            && let Some(spider) = self.choose()
+        {
+            let Some(order) = self.orders.next().cloned() else {
+                return;
+            };
+            let trans = order.trans;
+            let Some(peer) = self.peers.get_mut(spider) else {
+                return;
+            };
+            // It has room for all that can be out; when it takes none, it is about to be reported gone.
+            if peer.orders.as_ref().is_none_or(|way| way.try_send(order).is_err()) {
+                peer.orders = None;
+                continue;
+            }
+            peer.credit = peer.credit.saturating_sub(1);
+            let now = (self.clock)();
+            self.orders.give(spider, now);
+            // The URL server ends only when this does.
+            let _ = self.counter.urlserver.sent(trans, now).await;
+        }
+    }
+
+    /// The spider for the next order: of those that are there, and want one if that is the custom, the one with
+    /// the fewest.
+    fn choose(&self) -> Option<usize> {
+        let mut able = (0..).zip(&self.peers).filter(|(_, peer)| {
+            peer.orders.is_some() && (self.dialect == Dialect::Push || peer.credit > 0)
+        });
+        match self.peers.len() {
+            1 => able.next().map(|(number, _)| number),
+            _ => able
+                .map(|(number, _)| number)
+                .min_by_key(|number| self.orders.count_of(*number)),
+        }
+    }
+
+    async fn hear(&mut self, heard: Heard) {
+        let now = (self.clock)();
+        match heard {
+            Heard::Up(number, orders) => {
+                if let Some(peer) = self.peers.get_mut(number) {
+                    *peer = Peer {
+                        orders: Some(orders),
+                        credit: 0,
+                    };
+                }
+            }
+            Heard::Down(number) => {
+                if let Some(peer) = self.peers.get_mut(number) {
+                    *peer = Peer::default();
+                }
+                let (over, lost) = self.orders.gone(number, now);
+                self.sort_out(over, lost).await;
+            }
+            Heard::Word(number, FromSpider::Get(count)) => {
+                if let Some(peer) = self.peers.get_mut(number) {
+                    peer.credit = peer.credit.saturating_add(count.into()).min(MAX_CREDIT);
+                }
+            }
+            Heard::Word(_, FromSpider::Working(id)) => self.orders.working(id, now),
+            Heard::Word(_, FromSpider::Done(id)) => {
+                if let Some((over, order)) = self.orders.done(id, now) {
+                    match self.follower {
+                        Some(_) => self.end(over).await,
+                        None => self.end_unseen(over, order).await,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn sort_out(&mut self, over: Vec<Over>, lost: Vec<TransId>) {
+        for over in over {
+            self.end(over).await;
+        }
+        for trans in lost {
+            match self.counter.urlserver.resend(trans).await {
+                Ok(Some(new)) => self.orders.rename(trans, new),
+                _ => self.orders.forget(trans),
+            }
+        }
+    }
+
+    async fn end(&self, over: Over) {
+        let _ = self.counter.urlserver.done(over.trans, over.done).await;
+    }
+
+    /// The end of an order whose result nobody here will see. A robots.txt that cannot be read is as good as none:
+    /// whoever runs a URL server without a store has taken that upon himself, and is warned at the start.
+    async fn end_unseen(&self, mut over: Over, order: Order) {
+        if order.purpose == Purpose::Robots {
+            over.done.robots = Some(RobotsAnswer::Unavailable { status: 404 });
+        } else {
+            let said = "a spider said DONE; what came of it is with its store";
+            let report = Report {
+                outcome: Outcome::because(OutcomeClass::Success, said),
+                ip: Some(order.ip),
+                ..Report::unasked(Outcome::plain(OutcomeClass::Success), (self.clock)())
+            };
+            let event = Event::Done {
+                key: order.candidate.key,
+                report,
+                links: Vec::new(),
+                revisit: None,
+            };
+            self.counter.harvest.indexer.event(event, None);
+        }
+        self.end(over).await;
+    }
+
+    async fn follow(&mut self, followed: Followed) {
+        match followed {
+            Followed::Connected => {
+                info!("connected to the store");
+                self.quiet_from = self.quiet_from.or(Some(Instant::now() + QUIET));
+            }
+            Followed::Lost(why) => warn!(why, "no results from the store; trying on"),
+            Followed::Result(position, decoded) => {
+                if self.quiet_from.is_some_and(|from| from > Instant::now()) {
+                    self.quiet_from = Some(Instant::now() + QUIET);
+                }
+                match decoded {
+                    Decoded::Record(record) => self.take_in(record).await,
+                    Decoded::Refused { doc_id, why } => {
+                        warn!(doc_id, why, "a result of the store that says nothing, dropped");
+                    }
+                }
+                let event = Event::Results { position };
+                self.counter.harvest.indexer.event(event, None);
+            }
+        }
+    }
+
+    /// Takes in a result: of an order that is out, or of one that an earlier process sent.
+    async fn take_in(&mut self, record: Record) {
+        let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else {
+            return;
+        };
+        match self.orders.answered_by(record.doc_id, &record.url) {
+            Some((number, order, sent)) => {
+                let now = (self.clock)();
+                let limits = &self.counter.harvest.limits;
+                let result = restore::result(record, order, sent, now, limits);
+                let (done, decision) = self.counter.judge(&result).await;
+                self.counter.keep(result, decision, permit);
+                if let Some(over) = self.orders.result(number, done, now) {
+                    self.end(over).await;
+                }
+            }
+            None => self.take_in_late(record, permit).await,
+        }
+    }
+
+    async fn take_in_late(&self, record: Record, permit: OwnedSemaphorePermit) {
+        let harvest = &self.counter.harvest;
+        let Ok(url) = CrawlUrl::from_canonical(&record.url) else {
+            return;
+        };
+        // The robots.txt of a time before is asked for again; a finished URL was sent twice.
+        let entry = match self.reader.entry(url.key(harvest.seed)) {
+            Ok(Some(entry)) if record.doc_id != 0 => entry,
+            Ok(_) => return,
+            Err(error) => {
+                warn!(%error, url = record.url, "a result whose URL cannot be looked up");
+                return;
+            }
+        };
+        if entry.fate.as_ref().is_some_and(|fate| fate.due.is_none()) {
+            return;
+        }
+        let order = unknown_order(harvest.candidate(entry));
+        let result = restore::result(record, order, None, (self.clock)(), &harvest.limits);
+        let (_, decision) = self.counter.judge(&result).await;
+        self.counter.keep(result, decision, permit);
+    }
+}
+
+/// An order of which nothing is known but what it was for.
+fn unknown_order(candidate: Candidate) -> Order {
+    Order {
+        trans: TransId {
+            generation: 0,
+            slot: 0,
+            active: 0,
+        },
+        ip: std::net::Ipv4Addr::UNSPECIFIED.into(),
+        candidate,
+        purpose: Purpose::Page,
+        announce: false,
+    }
+}
+
+/// What a follower has to tell; never when there is none.
+async fn next(follower: &mut Option<Follower>) -> Option<Followed> {
+    match follower {
+        Some(follower) => follower.next().await,
+        None => std::future::pending().await,
+    }
+}
