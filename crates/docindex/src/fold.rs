@@ -50,6 +50,8 @@ pub(crate) struct Fold {
     open_batches: HashMap<u64, usize, Xxh3Builder>,
     /// Fates written in the batch under construction, which the store does not show yet.
     fresh: HashMap<UrlKey, Fate, Xxh3Builder>,
+    /// How far the results of a store elsewhere are folded; 0 when there is none.
+    pub(crate) results: u64,
     /// The earliest retry, when there is one.
     pub(crate) next_due: Option<Timestamp>,
     /// The earliest visit to a finished URL, when one is planned.
@@ -76,6 +78,7 @@ impl Fold {
             claimed: HashMap::default(),
             open_batches: HashMap::default(),
             fresh: HashMap::default(),
+            results: 0,
             next_due: None,
             next_visit: None,
             latest: Timestamp::default(),
@@ -93,6 +96,7 @@ impl Fold {
         match event {
             Event::Links { links, .. } => names_seeds(links),
             Event::Claim { .. }
+            | Event::Results { .. }
             | Event::Robots { .. }
             | Event::Host { .. }
             | Event::Setting { .. } => false,
@@ -163,6 +167,11 @@ impl Fold {
                 outcome,
                 at,
             } => self.exhaust(*host, *spent, outcome, *at, store, batch),
+            Event::Results { position } => {
+                self.results = self.results.max(*position);
+                batch.meta("results", &self.results);
+                Ok(())
+            }
             Event::Robots { origin, robots } => {
                 batch.put(&store.robots, origin.as_bytes(), robots);
                 Ok(())

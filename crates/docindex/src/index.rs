@@ -259,6 +259,11 @@ impl<L: PartitionLog> DocIndex<L> {
         Arc::clone(&self.fold.seen)
     }
 
+    /// How far the results of a store elsewhere are folded.
+    pub fn results(&self) -> u64 {
+        self.fold.results
+    }
+
     /// The counts.
     pub fn ledger(&self) -> &Ledger {
         &self.fold.ledger
@@ -385,6 +390,7 @@ fn load(
     fold.next_due = next_due;
     let first = store.visits.iter().next();
     let first = first.map(|guard| guard.key()).transpose()?;
+    fold.results = store.meta("results")?.unwrap_or(0);
     fold.next_visit = first.and_then(|key| Some(read_due_key(&key)?.0));
     fold.last_batch = last_batch;
     fold.keep_claims(claims);

@@ -146,6 +146,11 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+    /// Everything up to this position of a store's results is folded.
+    Results {
+        /// The position.
+        position: u64,
+    },
     /// What a host's robots.txt said.
     Robots {
         /// Scheme and authority, as in `CrawlUrl::origin`.

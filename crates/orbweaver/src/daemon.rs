@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod journal;
 pub(crate) mod spider;
 pub(crate) mod store;
+pub(crate) mod urlserver;
 
 use std::io::IsTerminal;
 

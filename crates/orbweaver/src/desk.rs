@@ -1,7 +1,7 @@
 //! Between the URL server and its neighbours: orders carried out, and notices passed on to the doc index.
 //!
 //! What a result means is decided in `harvest.rs` and `retry.rs`; here it is only handed on, in the right
-//! order: the URL server first, because a place that is free can be given to the next order.
+//! order. Where spider and store are other processes, `daemon/urlserver.rs` takes the place of the desk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use orbweaver_model::{Event, Order, Purpose, Timestamp, TransId};
+use orbweaver_model::{Event, FetchResult, Order, Purpose, Timestamp, TransId};
 use orbweaver_spider::Spider;
 use orbweaver_urlserver::{Done, Handle, Notice};
 
@@ -20,54 +20,79 @@ use orbweaver_model::Clock;
 
 /// How long requests that are out may take to end when the crawl is told to stop. With the last commit
 /// it stays below the ten seconds that a user waits.
-const LAST_REQUESTS: Duration = Duration::from_secs(6);
+pub(crate) const LAST_REQUESTS: Duration = Duration::from_secs(6);
 
 /// What a worker needs to carry out an order.
 pub(crate) struct Desk {
     pub(crate) spider: Spider,
-    pub(crate) urlserver: Handle,
-    pub(crate) harvest: Arc<Harvest>,
-    pub(crate) retry: retry::RetryOptions,
+    pub(crate) counter: Counter,
     pub(crate) announcements: mpsc::UnboundedSender<(TransId, Timestamp)>,
 }
 
 impl Desk {
     async fn carry_out(&self, order: Order, permit: OwnedSemaphorePermit) {
-        let purpose = order.purpose;
         // Nobody listens only when the crawl is over.
         let announce = |trans, at| {
             let _ = self.announcements.send((trans, at));
         };
         let result = self.spider.fetch(order, &announce).await;
+        self.counter.take(result, permit).await;
+    }
+}
+
+/// Where results are handed in, whoever fetched them.
+#[derive(Clone)]
+pub(crate) struct Counter {
+    pub(crate) urlserver: Handle,
+    pub(crate) harvest: Arc<Harvest>,
+    pub(crate) retry: retry::RetryOptions,
+}
+
+impl Counter {
+    /// Hands a result in: to the URL server first, because a place that is free can be given to the next order,
+    /// then to the archive and the doc index.
+    async fn take(&self, result: FetchResult, permit: OwnedSemaphorePermit) {
         let trans = result.order.trans;
-        match purpose {
-            Purpose::Robots => {
-                let (moved_to, _) = redirect::location(&result, &self.harvest.outlinks);
-                let _ = self
-                    .urlserver
-                    .done(trans, Done::robots(&result, moved_to, None))
-                    .await;
-                self.harvest.robots(&result);
-            }
-            Purpose::Page => {
-                let decision = retry::decide(&result, &self.retry, &self.harvest.limits);
-                if let Decision::Again {
-                    due,
-                    whole_host: true,
-                } = decision
-                {
-                    // Before the place is free, lest the next order slip out.
-                    let candidate = &result.order.candidate;
-                    let _ = self.urlserver.hold(candidate.url.host(), due).await;
-                    let wait = Event::Host {
-                        host: candidate.key.host,
-                        not_before: due,
-                    };
-                    self.harvest.indexer.event(wait, None);
-                }
-                let _ = self.urlserver.done(trans, Done::page(&result)).await;
-                self.harvest.page(result, decision, permit);
-            }
+        let (done, decision) = self.judge(&result).await;
+        // The URL server ends only when the crawl does.
+        let _ = self.urlserver.done(trans, done).await;
+        self.keep(result, decision, permit);
+    }
+
+    /// What the URL server is to hear when the order is over, and whether it is repeated. A host that asks for
+    /// patience gets it at once, before its place is free, lest the next order slip out.
+    pub(crate) async fn judge(&self, result: &FetchResult) -> (Done, Decision) {
+        if result.order.purpose == Purpose::Robots {
+            let (moved_to, _) = redirect::location(result, &self.harvest.outlinks);
+            return (Done::robots(result, moved_to, None), Decision::Final);
+        }
+        let decision = retry::decide(result, &self.retry, &self.harvest.limits);
+        if let Decision::Again {
+            due,
+            whole_host: true,
+        } = decision
+        {
+            let candidate = &result.order.candidate;
+            let _ = self.urlserver.hold(candidate.url.host(), due).await;
+            let wait = Event::Host {
+                host: candidate.key.host,
+                not_before: due,
+            };
+            self.harvest.indexer.event(wait, None);
+        }
+        (Done::page(result), decision)
+    }
+
+    /// Archives a result and reports it to the doc index; the URL server reads a robots.txt itself.
+    pub(crate) fn keep(
+        &self,
+        result: FetchResult,
+        decision: Decision,
+        permit: OwnedSemaphorePermit,
+    ) {
+        match result.order.purpose {
+            Purpose::Robots => self.harvest.robots(&result),
+            Purpose::Page => self.harvest.page(result, decision, permit),
         }
     }
 }

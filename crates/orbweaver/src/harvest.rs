@@ -41,12 +41,50 @@ pub(crate) struct Harvest {
     /// When finished pages are visited again; none when they are not.
     pub(crate) recrawl: Option<RecrawlBounds>,
     pub(crate) policy: AddressPolicy,
-    pub(crate) archive: Arc<Archive>,
-    pub(crate) archivist: Archivist,
+    /// Where exchanges are kept; none when a store elsewhere has them before they come here.
+    pub(crate) shelf: Option<Shelf>,
     pub(crate) indexer: Indexer,
     /// URLs that many pages link to, with their better priorities, until there are enough for an event.
     pub(crate) promoted: Mutex<Vec<(UrlKey, u8)>>,
     pub(crate) counters: Counters,
+}
+
+/// The archive of this process.
+pub(crate) struct Shelf {
+    pub(crate) archive: Arc<Archive>,
+    pub(crate) archivist: Archivist,
+}
+
+impl Shelf {
+    /// On this archive.
+    pub(crate) fn new(archive: Arc<Archive>) -> Self {
+        Self {
+            archivist: archive.archivist(),
+            archive,
+        }
+    }
+
+    fn put(&self, result: &FetchResult, outcome: &Outcome, ack: orbweaver_store::Ack) {
+        let key = surt(result.order.url());
+        let capture = Capture {
+            result,
+            surt: &key,
+            outcome,
+            via: None,
+        };
+        let prepared = SCRATCH.with_borrow_mut(|scratch| {
+            let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
+            self.archivist.prepare(&capture, scratch)
+        });
+        let Some(prepared) = prepared else {
+            return;
+        };
+        if self.archive.backlog() > BUSY_BACKLOG {
+            tokio::task::block_in_place(|| self.archive.submit(prepared, ack));
+        } else {
+            self.archive.submit(prepared, ack);
+        }
+    }
 }
 
 /// What the progress line counts as it happens.
@@ -101,8 +139,9 @@ impl Harvest {
 
     /// Archives a robots.txt; the URL server reads it.
     pub(crate) fn robots(&self, result: &FetchResult) {
-        let outcome = result.outcome.clone();
-        self.submit(result, &outcome, Box::new(|_| {}));
+        if let Some(shelf) = &self.shelf {
+            shelf.put(result, &result.outcome, Box::new(|_| {}));
+        }
     }
 
     /// Finishes a URL whose exchange an earlier process has archived but not reported.
@@ -305,10 +344,10 @@ impl Harvest {
 
     fn archive(&self, result: &FetchResult, event: Event, permit: OwnedSemaphorePermit) {
         let indexer = self.indexer.clone();
-        if result.exchange.is_none() {
+        let Some(shelf) = self.shelf.as_ref().filter(|_| result.exchange.is_some()) else {
             indexer.event(event, Some(permit));
             return;
-        }
+        };
         let outcome = match &event {
             Event::Done { report, .. } | Event::Retry { report, .. } => report.outcome.clone(),
             _ => result.outcome.clone(),
@@ -318,29 +357,7 @@ impl Harvest {
             // Unstored means unreported: the URL stays claimed and is fetched again by the next run.
             Err(error) => tracing::warn!(%error, "exchange not stored"),
         });
-        self.submit(result, &outcome, ack);
-    }
-
-    fn submit(&self, result: &FetchResult, outcome: &Outcome, ack: orbweaver_store::Ack) {
-        let key = surt(result.order.url());
-        let capture = Capture {
-            result,
-            surt: &key,
-            outcome,
-            via: None,
-        };
-        let prepared = SCRATCH.with_borrow_mut(|scratch| {
-            let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
-            self.archivist.prepare(&capture, scratch)
-        });
-        let Some(prepared) = prepared else {
-            return;
-        };
-        if self.archive.backlog() > BUSY_BACKLOG {
-            tokio::task::block_in_place(|| self.archive.submit(prepared, ack));
-        } else {
-            self.archive.submit(prepared, ack);
-        }
+        shelf.put(result, &outcome, ack);
     }
 
     /// Counts a URL that the URL server gave up.

@@ -61,7 +61,8 @@ pub(crate) struct Helm {
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) urlserver: Handle,
     pub(crate) harvest: Arc<Harvest>,
-    pub(crate) archive: Arc<Archive>,
+    /// None when the store is elsewhere.
+    pub(crate) archive: Option<Arc<Archive>>,
     pub(crate) indexer: Indexer,
     pub(crate) standing: Arc<Mutex<Standing>>,
     pub(crate) reader: Reader,
@@ -115,7 +116,7 @@ impl Helm {
             census: *census,
             rate: gauge.rate,
             busy: gauge.busy,
-            backlog: self.archive.backlog(),
+            backlog: self.archive.as_ref().map_or(0, |archive| archive.backlog()),
             trouble: self.trouble(),
             queued: standing.ledger.queued,
             next_try: wait.map(|until| until.since((self.clock)()).as_secs()),

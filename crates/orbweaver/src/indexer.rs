@@ -98,6 +98,8 @@ pub(crate) struct Standing {
     pub(crate) only_blocked: bool,
     /// Why the index is not at work, while it is not.
     pub(crate) trouble: Option<String>,
+    /// How far the results of a store elsewhere are on the disk itself.
+    pub(crate) results: u64,
 }
 
 /// Why there is nothing more to do.
@@ -174,6 +176,7 @@ impl Running {
             open_wish: None,
             origins: HashSet::new(),
             synced: Instant::now(),
+            synced_results: 0,
             dirty: false,
             changes: Vec::new(),
             blocked_since: None,
@@ -214,6 +217,7 @@ struct Work {
     /// Origins whose kept robots.txt has been handed over, by hash. Only filled in a resumed crawl.
     origins: HashSet<u64>,
     synced: Instant,
+    synced_results: u64,
     dirty: bool,
     /// Who waits for a change to be on the disk. Filled and emptied with each group, unless it fails.
     changes: Vec<Sender<()>>,
@@ -256,6 +260,7 @@ impl Work {
         if self.dirty && self.synced.elapsed() >= SYNC_EVERY {
             self.index.sync()?;
             self.synced = Instant::now();
+            self.synced_results = self.index.results();
             self.dirty = false;
         }
         Ok(false)
@@ -446,6 +451,7 @@ impl Work {
             waits_until,
             only_blocked,
             trouble: None,
+            results: self.synced_results,
         };
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
     }

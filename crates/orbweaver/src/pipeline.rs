@@ -14,6 +14,8 @@
 //! `desk.rs`, and everything that is fetched goes through `harvest.rs`. Stopping walks the list from the top: the URL server gives back what
 //! is not out, the spider finishes what is, the store writes what it has, the doc index folds what remains.
 
+mod options;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -22,15 +24,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use tokio::sync::{Semaphore, mpsc};
 
-use orbweaver_docindex::{DocIndex, IndexOptions, Reader};
+use orbweaver_docindex::{DocIndex, IndexOptions};
 use orbweaver_intake::{Canonicalizer, Outlinks, Scope, Traps};
-use orbweaver_model::{Clock, Event, HostSetting, KeySeed};
-use orbweaver_spider::{
-    AddressPolicy, ByteBudget, Resolver, ResolverOptions, Spider, SpiderOptions, TlsOptions,
-};
-use orbweaver_store::{Archive, StoreOptions, Writer};
-use orbweaver_urlserver::{Links, UrlServer, UrlServerOptions};
+use orbweaver_model::{Clock, Event, KeySeed};
+use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Spider};
+use orbweaver_urlserver::{Links, UrlServer};
 
+use self::options::{open_archive, spider_options, urlserver_options};
 use crate::addresses::Addresses;
 use crate::adopt;
 use crate::changes::Changes;
@@ -38,9 +38,10 @@ use crate::cli::status::Status;
 use crate::clock;
 use crate::control::Control;
 use crate::crawl_dir::CrawlDir;
-use crate::desk::{Desk, announce_to, dispatch, hear};
+use crate::daemon::urlserver::{Elsewhere, Ties};
+use crate::desk::{Counter, Desk, announce_to, dispatch, hear};
 use crate::exit::{Ending, Fatal};
-use crate::harvest::Harvest;
+use crate::harvest::{Harvest, Shelf};
 use crate::helm::{Helm, Wishes, lock, seeds};
 use crate::indexer::{self, Idle, IndexerOptions};
 use crate::machine::{Signals, allow_many_files, random};
@@ -49,6 +50,14 @@ use crate::settings::Settings;
 use crate::sources::Sources;
 use crate::space::Space;
 use crate::summary::{self, Outline};
+
+/// Who fetches and who keeps.
+pub(crate) enum Hands {
+    /// This process.
+    Own,
+    /// Other processes; then the ring turns until it is told to stop.
+    Others(Elsewhere),
+}
 
 /// Why the ring stops turning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +74,23 @@ pub(crate) fn run(
     dir: &CrawlDir,
     settings: Settings,
     sources: Sources,
+    hands: Hands,
     form: Form,
 ) -> Result<Ending> {
-    let outline = crawl(dir, settings, sources, form)?;
+    let outline = crawl(dir, settings, sources, hands, form)?;
     if matches!(form, Form::Live | Form::Plain) {
         summary::print(dir, &outline)?;
     }
     Ok(outline.ending)
 }
 
-fn crawl(dir: &CrawlDir, settings: Settings, sources: Sources, form: Form) -> Result<Outline> {
+fn crawl(
+    dir: &CrawlDir,
+    settings: Settings,
+    sources: Sources,
+    hands: Hands,
+    form: Form,
+) -> Result<Outline> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(settings.workers)
         .thread_name("worker")
@@ -83,7 +99,7 @@ fn crawl(dir: &CrawlDir, settings: Settings, sources: Sources, form: Form) -> Re
         .context("cannot start the worker threads")?;
     allow_many_files();
     let progress = Progress::new(form);
-    let outline = runtime.block_on(turn(dir, settings, sources, progress));
+    let outline = runtime.block_on(turn(dir, settings, sources, hands, progress));
     // Lookups that never end must not keep the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
     outline
@@ -93,15 +109,16 @@ async fn turn(
     dir: &CrawlDir,
     settings: Settings,
     sources: Sources,
+    hands: Hands,
     progress: Progress,
 ) -> Result<Outline> {
-    if !settings.has_contact {
+    if !settings.has_contact && matches!(hands, Hands::Own) {
         progress.say(
             "orbweaver: no contact is set; give --contact URL so that site owners can reach you",
         );
     }
     let mut signals = Signals::new()?;
-    let ring = Ring::build(dir, &settings, sources)?;
+    let ring = Ring::build(dir, &settings, sources, hands)?;
     let (reason, progress) = ring.watch(progress, &mut signals).await;
     ring.stop(reason, progress, &mut signals).await
 }
@@ -118,11 +135,13 @@ struct Ring {
     last_orders: tokio::sync::watch::Sender<bool>,
     /// Says true when the URL server has ended, which it does by itself only when it fails.
     urlserver_ended: tokio::sync::watch::Receiver<bool>,
+    /// It does not end because nothing is left to do.
+    is_service: bool,
     _control: Control,
 }
 
 impl Ring {
-    fn build(dir: &CrawlDir, settings: &Settings, sources: Sources) -> Result<Self> {
+    fn build(dir: &CrawlDir, settings: &Settings, sources: Sources, hands: Hands) -> Result<Self> {
         let clock = clock::steady();
         let index_options = IndexOptions {
             memory: settings.memory / 4,
@@ -132,12 +151,13 @@ impl Ring {
             recrawl: settings.recrawl.is_some(),
         };
         let mut docs = DocIndex::open(&dir.index(), index_options, clock())?;
-        let (writer, recovery) = Writer::open(dir.path(), store_options(settings))?;
         let trouble: Arc<Mutex<Option<String>>> = Arc::default();
-        let complaints = Arc::clone(&trouble);
-        let archive = Arc::new(Archive::start(writer, move |failure| {
-            *lock(&complaints) = failure.map(ToString::to_string);
-        })?);
+        let is_service = matches!(hands, Hands::Others(_));
+        let own = match hands {
+            Hands::Own => Some(open_archive(dir, settings, Arc::clone(&trouble))?),
+            Hands::Others(_) => None,
+        };
+        let archive = own.as_ref().map(|(archive, _)| Arc::clone(archive));
         let mut index = indexer::Running::new();
         let policy = AddressPolicy::new(settings.allow_net.clone());
         let scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
@@ -153,8 +173,7 @@ impl Ring {
             obey_nofollow: settings.obey_nofollow,
             recrawl: settings.recrawl,
             policy: policy.clone(),
-            archivist: archive.archivist(),
-            archive: Arc::clone(&archive),
+            shelf: archive.clone().map(Shelf::new),
             indexer: index.indexer.clone(),
             promoted: Mutex::default(),
             counters: Default::default(),
@@ -164,11 +183,14 @@ impl Ring {
             for seed in docs.reader().seeds() {
                 harvest.outlinks.admit_seed(&seed?);
             }
-            adopt::adopt(dir, &recovery, &mut docs, &harvest)?;
+            if let Some((_, recovery)) = &own {
+                adopt::adopt(dir, recovery, &mut docs, &harvest)?;
+            }
         }
         docs.apply([seeds(&settings.seeds, &harvest, clock())])?;
         docs.plan_visits(settings.recrawl)?;
         let reader = docs.reader();
+        let followed = docs.results();
         let (orders, order_queue) = mpsc::channel(settings.concurrency);
         let (notices, notice_queue) = mpsc::channel(1024);
         let resolver_options = ResolverOptions {
@@ -187,8 +209,6 @@ impl Ring {
         };
         let (urlserver, urlserver_task) =
             UrlServer::spawn(urlserver_options(settings, resumed, &reader)?, links)?;
-        let spider = Spider::new(spider_options(settings, policy)?, Clock::clone(&clock))?;
-
         let give_to = urlserver.clone();
         let runtime = tokio::runtime::Handle::current();
         let give_on = runtime.clone();
@@ -219,15 +239,35 @@ impl Ring {
             Clock::clone(&clock),
         ));
         let (last_orders, stop) = tokio::sync::watch::channel(false);
-        let desk = Arc::new(Desk {
-            spider,
+        let permits = Arc::new(Semaphore::new(settings.concurrency * 2 + 256));
+        let counter = Counter {
             urlserver: urlserver.clone(),
             harvest: Arc::clone(&harvest),
             retry: settings.retry.clone(),
-            announcements: announce_to(urlserver.clone()),
-        });
-        let permits = Arc::new(Semaphore::new(settings.concurrency * 2 + 256));
-        let dispatcher = tokio::spawn(dispatch(order_queue, desk, permits, stop));
+        };
+        let dispatcher = match hands {
+            Hands::Own => {
+                let spider = Spider::new(spider_options(settings, policy)?, Clock::clone(&clock))?;
+                let desk = Arc::new(Desk {
+                    spider,
+                    counter,
+                    announcements: announce_to(urlserver.clone()),
+                });
+                tokio::spawn(dispatch(order_queue, desk, permits, stop))
+            }
+            Hands::Others(elsewhere) => {
+                let desk = elsewhere.desk(Ties {
+                    counter,
+                    permits,
+                    reader: reader.clone(),
+                    standing: Arc::clone(&index.standing),
+                    followed,
+                    clock: Clock::clone(&clock),
+                    room: settings.concurrency,
+                });
+                tokio::spawn(desk.run(order_queue, stop))
+            }
+        };
         let (wishes, _) = tokio::sync::watch::channel(Wishes {
             time: settings.time,
             ..Wishes::default()
@@ -260,8 +300,19 @@ impl Ring {
             dispatcher,
             last_orders,
             urlserver_ended: ending_of(urlserver_task),
+            is_service,
             _control: control,
         })
+    }
+
+    /// A crawl that is paused does not end because what is left has to wait.
+    fn ends(&self, idle: Idle, wishes: Wishes) -> bool {
+        match idle {
+            Idle::No => false,
+            Idle::Later => !wishes.paused && !self.is_service,
+            Idle::Empty | Idle::Budget => !self.is_service,
+            Idle::Failed => true,
+        }
     }
 
     /// Shows progress until there is a reason to stop.
@@ -279,7 +330,7 @@ impl Ring {
                 break Reason::Signal;
             }
             tokio::select! {
-                Ok(idle) = idle.wait_for(|idle| ends(*idle, now)) => break Reason::Idle(*idle),
+                Ok(idle) = idle.wait_for(|idle| self.ends(*idle, now)) => break Reason::Idle(*idle),
                 () = end_of(self.began, now.time) => break Reason::Time,
                 Ok(()) = wishes.changed() => {}
                 () = signals.next() => break Reason::Signal,
@@ -353,8 +404,9 @@ impl Ring {
             self.last_orders.send_replace(true);
             let standing = self.standing().await;
             let _ = self.dispatcher.await;
-            let archive = Arc::clone(&self.helm.archive);
-            let stored = tokio::task::spawn_blocking(move || archive.close()).await;
+            let archive = self.helm.archive.clone();
+            let close = move || archive.map_or(Ok(()), |archive| archive.close());
+            let stored = tokio::task::spawn_blocking(close).await;
             self.index.indexer.stop();
             let thread = self.index_thread;
             let indexed = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -398,15 +450,6 @@ impl Ring {
     }
 }
 
-/// A crawl that is paused does not end because what is left has to wait.
-fn ends(idle: Idle, wishes: Wishes) -> bool {
-    match idle {
-        Idle::No => false,
-        Idle::Later => !wishes.paused,
-        Idle::Empty | Idle::Budget | Idle::Failed => true,
-    }
-}
-
 /// Waits for the end of the time that a run has.
 async fn end_of(began: Instant, time: Option<Duration>) {
     match time.and_then(|time| began.checked_add(time)) {
@@ -423,70 +466,4 @@ fn ending_of(task: tokio::task::JoinHandle<()>) -> tokio::sync::watch::Receiver<
         say.send_replace(true);
     });
     ended
-}
-
-/// What operators have set for hosts goes along, for it outlives the runs.
-fn urlserver_options(
-    settings: &Settings,
-    resumed: bool,
-    reader: &Reader,
-) -> Result<UrlServerOptions> {
-    let mut set = Vec::new();
-    for host in reader.hosts() {
-        let host = host?;
-        if host.blocked.is_some() {
-            set.push((host.name.clone(), HostSetting::Blocked(true)));
-        }
-        if host.gap.is_some() {
-            set.push((host.name, HostSetting::Gap(host.gap)));
-        }
-    }
-    Ok(UrlServerOptions {
-        settings: set,
-        queue_count: settings.queue_count,
-        queue_len: settings.queue_len,
-        ip_batch_max: settings.ip_batch_max,
-        leftover_bytes: usize::try_from(settings.memory / 16).unwrap_or(usize::MAX),
-        slow_factor: settings.slow_factor,
-        slow_max: settings.slow_max,
-        host_concurrent: settings.per_host,
-        host_per_sec: settings.host_rate,
-        ip_concurrent: settings.per_ip,
-        ip_per_sec: settings.ip_rate,
-        in_flight: settings.concurrency,
-        agent: settings.agent.clone(),
-        limits: settings.limits.clone(),
-        rest_bytes: usize::try_from(settings.memory / 8).unwrap_or(usize::MAX),
-        resumed,
-        ..UrlServerOptions::default()
-    })
-}
-
-fn spider_options(settings: &Settings, policy: AddressPolicy) -> Result<SpiderOptions> {
-    let extra_roots_pem = match &settings.ca {
-        Some(path) => std::fs::read(path)
-            .map_err(|error| Fatal::input(format!("cannot read {}: {error}", path.display())))?,
-        None => Vec::new(),
-    };
-    Ok(SpiderOptions {
-        user_agent: settings.user_agent.clone(),
-        limits: settings.limits.clone(),
-        policy,
-        tls: TlsOptions {
-            insecure: settings.insecure,
-            extra_roots_pem,
-        },
-        head_first: settings.head_first,
-        memory: ByteBudget::new(usize::try_from(settings.memory / 4).unwrap_or(usize::MAX)),
-        ..SpiderOptions::default()
-    })
-}
-
-fn store_options(settings: &Settings) -> StoreOptions {
-    StoreOptions {
-        rotate_bytes: settings.rotate,
-        operator: settings.user_agent.clone(),
-        robots: "obey".into(),
-        ..StoreOptions::default()
-    }
 }

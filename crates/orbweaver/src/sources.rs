@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
+use crate::daemon::config::DaemonConfig;
 use crate::exit::Fatal;
 
 /// The layers above what the crawl directory keeps.
@@ -13,6 +14,8 @@ use crate::exit::Fatal;
 pub(crate) struct Sources {
     /// The file that was named on the command line.
     pub(crate) file: Option<PathBuf>,
+    /// It is the file of the daemons, of which the settings of a crawl are a part.
+    pub(crate) of_daemons: bool,
     /// The flags; they win over the file.
     pub(crate) flags: Config,
 }
@@ -21,6 +24,7 @@ impl Sources {
     /// Reads all layers. A directory that is no crawl yet keeps nothing.
     pub(crate) fn read(&self, dir: Option<&CrawlDir>) -> Result<Config> {
         let file = match &self.file {
+            Some(path) if self.of_daemons => DaemonConfig::read(path)?.crawl(),
             Some(path) => Config::read(path).map_err(|error| Fatal::input(format!("{error:#}")))?,
             None => Config::default(),
         };

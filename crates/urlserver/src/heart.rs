@@ -260,6 +260,11 @@ impl Heart {
         self.finish(now);
     }
 
+    /// An order is presumed lost and will be sent again: its new name, none when it is over.
+    pub fn resend(&mut self, trans: TransId) -> Option<TransId> {
+        self.bench.get_mut(trans.slot)?.rename(trans)
+    }
+
     /// An order is over. A name that is unknown, or whose place has been used again, is passed over.
     pub fn done(&mut self, trans: TransId, done: Done, now: Timestamp) {
         let Some((slot, host)) = self.bench.pair(trans.slot) else {

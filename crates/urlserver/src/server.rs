@@ -75,6 +75,7 @@ enum Message {
     Candidates(Vec<Candidate>),
     Sent(TransId, Timestamp),
     Done(TransId, Box<Done>),
+    Resend(TransId, oneshot::Sender<Option<TransId>>),
     Hold(String, Timestamp),
     KnownRobots(String, RobotsRecord),
     Drain(oneshot::Sender<Vec<Candidate>>),
@@ -170,6 +171,7 @@ impl UrlServer {
             Message::Candidates(candidates) => self.heart.candidates(candidates, now),
             Message::Sent(trans, at) => self.heart.sent(trans, at, now),
             Message::Done(trans, done) => self.heart.done(trans, *done, now),
+            Message::Resend(trans, answer) => drop(answer.send(self.heart.resend(trans))),
             Message::Hold(host, until) => self.heart.hold(&host, until, now),
             Message::KnownRobots(origin, record) => {
                 self.heart.known_robots(&origin, record, now);
@@ -255,6 +257,14 @@ impl Handle {
     #[allow(clippy::missing_errors_doc, reason = "said at the first")]
     pub async fn done(&self, trans: TransId, done: Done) -> Result<(), UrlServerError> {
         self.send(Message::Done(trans, Box::new(done))).await
+    }
+
+    /// Gets a new name for an order that is to be sent again; none when it is over.
+    #[allow(clippy::missing_errors_doc, reason = "said at the first")]
+    pub async fn resend(&self, trans: TransId) -> Result<Option<TransId>, UrlServerError> {
+        let (answer, renamed) = oneshot::channel();
+        self.send(Message::Resend(trans, answer)).await?;
+        renamed.await.map_err(|_| UrlServerError::Stopped)
     }
 
     /// Says that a host asked for patience (Retry-After).

@@ -222,6 +222,17 @@ impl Slot {
         }
     }
 
+    /// Another name for an order that is sent again, so that an answer to the old one is known as late.
+    pub(crate) fn rename(&mut self, trans: TransId) -> Option<TransId> {
+        self.out(trans)?;
+        let place = self.place(trans.active)?;
+        place.generation = place.generation.wrapping_add(1);
+        Some(TransId {
+            generation: place.generation,
+            ..trans
+        })
+    }
+
     /// Frees the place of an order.
     pub(crate) fn vacate(&mut self, trans: TransId) -> Option<Out> {
         self.out(trans)?;

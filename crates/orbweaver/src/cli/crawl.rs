@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
-use crate::pipeline;
+use crate::pipeline::{self, Hands};
 use crate::progress;
 use crate::settings::Settings;
 use crate::sources::Sources;
@@ -196,6 +196,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let sources = Sources {
             file: self.config.clone(),
+            of_daemons: false,
             flags: self.flags()?,
         };
         // Look before anything is created: a mistake must not leave a directory behind.
@@ -208,7 +209,7 @@ impl Args {
         }
         let dir = CrawlDir::create(&self.output)?;
         dir.store_config(&config)?;
-        pipeline::run(&dir, settings, sources, self.progress.form())
+        pipeline::run(&dir, settings, sources, Hands::Own, self.progress.form())
     }
 
     fn flags(&self) -> Result<Config> {

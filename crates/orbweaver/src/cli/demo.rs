@@ -11,7 +11,7 @@ use super::crawl::Progress;
 use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
-use crate::pipeline;
+use crate::pipeline::{self, Hands};
 use crate::settings::Settings;
 use crate::sources::Sources;
 
@@ -72,6 +72,7 @@ impl Args {
             &dir,
             Settings::new(&config)?,
             Sources::default(),
+            Hands::Own,
             self.progress.form(),
         )?;
         let stats = sim.stats();

@@ -11,6 +11,7 @@ pub(crate) mod sim;
 pub(crate) mod spider;
 pub(crate) mod status;
 pub(crate) mod store;
+pub(crate) mod urlserver;
 pub(crate) mod why;
 
 use clap::{Parser, Subcommand};
@@ -49,6 +50,7 @@ enum Verb {
     Outcomes(outcomes::Args),
     Get(get::Args),
     Check(check::Args),
+    Urlserver(urlserver::Args),
     Spider(spider::Args),
     Store(store::Args),
     Sim(sim::Args),
@@ -67,6 +69,7 @@ impl Cli {
             Verb::Outcomes(args) => args.run(),
             Verb::Get(args) => args.run(),
             Verb::Check(args) => args.run(),
+            Verb::Urlserver(args) => args.run(),
             Verb::Spider(args) => args.run(),
             Verb::Store(args) => args.run(),
             Verb::Sim(args) => args.run(),

@@ -1,10 +1,11 @@
 //! `orbweaver sim`: the simulated web, to try things on.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use orbweaver_simweb::hostile::HostileWeb;
 use orbweaver_simweb::{SimConfig, SimWeb, Sizes};
 
 use crate::exit::{Ending, Fatal};
@@ -18,11 +19,21 @@ use crate::exit::{Ending, Fatal};
 #[command(after_help = "\
 Example:
   orbweaver sim --hosts 20 --pages 100 --port 8080 &
-  orbweaver crawl http://127.10.0.1:8080/ --scope any --allow-net 127.0.0.0/8 --rate 0 -o try/")]
+  orbweaver crawl http://127.10.0.1:8080/ --scope any --allow-net 127.0.0.0/8 --rate 0 -o try/
+
+With --hostile DIR another web is served, which misbehaves in every way it can. DIR gets seeds.txt and
+ca.pem, and visits.jsonl when it is stopped: for each case what it does, what a good crawler records,
+and what came.
+  orbweaver crawl --seeds DIR/seeds.txt --ca DIR/ca.pem --resolver ADDR --scope any \\
+    --allow-net 127.90.0.0/16 -o try/")]
 pub(crate) struct Args {
     /// A TOML file with every setting of the simulation; flags win over it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+
+    /// Serve the web that misbehaves instead, and write its files into this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "seed", "hosts", "pages", "zipf", "ips", "page_bytes", "latency_ms", "jitter_ms", "port", "control_port"])]
+    hostile: Option<PathBuf>,
 
     /// What everything random follows from
     #[arg(long, value_name = "N")]
@@ -67,6 +78,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
+        if let Some(folder) = &self.hostile {
+            return hostile(folder);
+        }
         let config = self.config()?;
         let sim = SimWeb::start(config).map_err(|error| Fatal::input(error.to_string()))?;
         let ready = serde_json::json!({
@@ -77,9 +91,7 @@ impl Args {
             "control": format!("http://{}", sim.control_addr()),
             "dns": sim.dns_addr().map(|addr| addr.to_string()),
         });
-        let mut out = std::io::stdout();
-        writeln!(out, "{ready}")?;
-        out.flush()?;
+        say(&ready)?;
         wait_for_signal()?;
         Ok(Ending::Done)
     }
@@ -111,6 +123,54 @@ impl Args {
         config.control_port = self.control_port.unwrap_or(config.control_port);
         Ok(config)
     }
+}
+
+/// Serves the hostile web until stopped.
+fn hostile(folder: &Path) -> Result<Ending> {
+    let web = HostileWeb::start().map_err(|error| Fatal::input(error.to_string()))?;
+    let write = |name: &str, text: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, text)
+            .map_err(|error| Fatal::input(format!("cannot write {}: {error}", path.display())))
+    };
+    let seeds = web.cases().iter().map(|case| web.url(case) + "\n");
+    write("seeds.txt", seeds.collect())?;
+    write("ca.pem", web.issuer_pem().to_owned())?;
+    say(&serde_json::json!({
+        "ready": true,
+        "cases": web.cases().len(),
+        "allow_net": HostileWeb::NETWORK,
+        "resolver": web.dns_addr().to_string(),
+        "endless_url": web.endless_url(1, "plain"),
+    }))?;
+    wait_for_signal()?;
+    let mut lines = String::new();
+    for case in web.cases() {
+        let visits = web.visits(case);
+        let line = serde_json::json!({
+            "url": web.url(case),
+            "kind": case.kind.as_str(),
+            "name": case.name,
+            "does": case.does,
+            "expect": case.expect,
+            "requests": visits.requests,
+            "max_requests": case.max_requests,
+            "bytes": visits.bytes,
+            "max_bytes": case.max_bytes,
+        });
+        lines.push_str(&format!("{line}\n"));
+    }
+    write("visits.jsonl", lines)?;
+    let (_, at_once) = web.endless_now_and_most();
+    say(&serde_json::json!({ "trespasses": web.trespasses(), "endless_at_once": at_once }))?;
+    Ok(Ending::Done)
+}
+
+fn say(line: &serde_json::Value) -> Result<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
 }
 
 fn wait_for_signal() -> Result<()> {

@@ -9,8 +9,11 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use orbweaver_model::{CrawlUrl, Limits};
+use orbweaver_wire::line::{MAX_ACTIVE, MAX_SLOTS};
 use orbweaver_wire::{Dialect, Key, Port, PortOptions, Service};
 
+use crate::config::Config;
+use crate::daemon::urlserver::Elsewhere;
 use crate::exit::Fatal;
 use crate::units;
 
@@ -76,6 +79,26 @@ pub(crate) struct DaemonConfig {
     /// Accept any certificate.
     #[serde(alias = "Insecure")]
     insecure: Option<bool>,
+    /// Further spiders of a URL server, as host:port.
+    #[serde(alias = "Spiders")]
+    spiders: Option<Vec<String>>,
+    /// Seconds without a word after which an order is sent again.
+    #[serde(alias = "Timeout_Spider_Status")]
+    timeout_spider_status: Option<f64>,
+    #[serde(alias = "Queue_Count")]
+    queue_count: Option<usize>,
+    #[serde(alias = "Queue_Len")]
+    queue_len: Option<usize>,
+    #[serde(alias = "Req_Host_Concurrent")]
+    req_host_concurrent: Option<u16>,
+    #[serde(alias = "Req_Host_Per_Sec")]
+    req_host_per_sec: Option<f64>,
+    /// The directory of the doc index.
+    #[serde(alias = "Index_Dir")]
+    index_dir: Option<PathBuf>,
+    /// What belongs to the crawl, and all else that a crawl has settings for.
+    #[serde(alias = "Crawl")]
+    crawl: Config,
 }
 
 /// Where a service is, and how it is spoken.
@@ -97,6 +120,13 @@ pub(crate) struct StoreSettings {
     pub(crate) rotate: u64,
     pub(crate) memory: usize,
     pub(crate) workers: usize,
+}
+
+/// A URL server as it is to be run; the settings of its crawl are beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct UrlServerSettings {
+    pub(crate) dir: PathBuf,
+    pub(crate) elsewhere: Elsewhere,
 }
 
 /// A spider as it is to be run.
@@ -196,14 +226,7 @@ impl DaemonConfig {
         let settings = SpiderSettings {
             listen: listen?,
             store: store?,
-            dialect: match self.mode.as_deref().unwrap_or("push") {
-                "push" => Dialect::Push,
-                "pull" => Dialect::Pull,
-                other => {
-                    wrong.push(format!("Mode = `{other}` is neither push nor pull"));
-                    Dialect::Push
-                }
-            },
+            dialect: self.dialect(&mut wrong),
             update: Duration::from_millis(self.timeout_update.unwrap_or(10_000)),
             limits: self.limits(&mut wrong).0,
             concurrency: self.concurrency.unwrap_or(512),
@@ -237,6 +260,103 @@ impl DaemonConfig {
             &mut wrong,
         );
         all_right(settings, wrong)
+    }
+
+    /// What a URL server needs besides the settings of its crawl.
+    pub(crate) fn urlserver(&self) -> Result<UrlServerSettings> {
+        let mut wrong = Vec::new();
+        let key = self.key(&mut wrong);
+        let first = place(
+            self.spider_host.as_deref(),
+            self.spider_port,
+            SPIDER_PORT,
+            Service::Line,
+            key.as_ref(),
+        )?;
+        let mut spiders = Vec::new();
+        if self.spider_host.is_some() || self.spider_port.is_some() || self.spiders.is_none() {
+            spiders.push(first.clone());
+        }
+        for text in self.spiders.iter().flatten() {
+            let parts = text.rsplit_once(':');
+            match parts.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
+                Some((host, number)) => spiders.push(Place {
+                    host: host.trim_matches(['[', ']']).to_owned(),
+                    number,
+                    port: first.port.clone(),
+                }),
+                None => wrong.push(format!("`{text}` in Spiders is not host:port")),
+            }
+        }
+        let asks_store = self.store_host.is_some() || self.results_port.is_some();
+        let results = place(
+            self.store_host.as_deref(),
+            self.results_port,
+            RESULTS_PORT,
+            Service::Results,
+            key.as_ref(),
+        )?;
+        let seconds = self.timeout_spider_status.unwrap_or(60.0);
+        let status_timeout = units::seconds_to(seconds).filter(|span| !span.is_zero());
+        demand(
+            status_timeout.is_some(),
+            "Timeout_Spider_Status must be a number of seconds above 0",
+            &mut wrong,
+        );
+        demand(!spiders.is_empty(), "Spiders must not be empty", &mut wrong);
+        demand(
+            self.queue_count
+                .is_none_or(|count| count <= MAX_SLOTS as usize),
+            "Queue_Count must be at most 1048576",
+            &mut wrong,
+        );
+        demand(
+            self.req_host_concurrent
+                .is_none_or(|count| count <= MAX_ACTIVE),
+            "Req_Host_Concurrent must be at most 4096",
+            &mut wrong,
+        );
+        let settings = UrlServerSettings {
+            dir: (self.index_dir.clone()).unwrap_or_else(|| PathBuf::from("urlserver")),
+            elsewhere: Elsewhere {
+                spiders,
+                dialect: self.dialect(&mut wrong),
+                status_timeout: status_timeout.unwrap_or_default(),
+                store: asks_store.then_some(results),
+                max_data: self.limits(&mut wrong).max_data(),
+            },
+        };
+        all_right(settings, wrong)
+    }
+
+    /// The settings of the crawl: what is in the table `crawl`, and over it what the documents have names for.
+    pub(crate) fn crawl(&self) -> Config {
+        let mut upper = Config {
+            user_agent: self.user_agent.clone(),
+            contact: self.contact.clone(),
+            memory: self.memory.clone(),
+            ..Config::default()
+        };
+        upper.politeness.queue_count = self.queue_count;
+        upper.politeness.queue_len = self.queue_len;
+        upper.politeness.per_host = self.req_host_concurrent;
+        upper.politeness.rate = self.req_host_per_sec;
+        upper.fetch.allow_net = self.allow_net.clone();
+        upper.fetch.concurrency = self.concurrency;
+        upper.fetch.workers = self.workers;
+        upper.limits.max_body_bytes = self.max_doc_size;
+        self.crawl.clone().under(upper)
+    }
+
+    fn dialect(&self, wrong: &mut Vec<String>) -> Dialect {
+        match self.mode.as_deref().unwrap_or("push") {
+            "push" => Dialect::Push,
+            "pull" => Dialect::Pull,
+            other => {
+                wrong.push(format!("Mode = `{other}` is neither push nor pull"));
+                Dialect::Push
+            }
+        }
     }
 
     fn key(&self, wrong: &mut Vec<String>) -> Option<Key> {

@@ -11,7 +11,6 @@ mod spiders;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Result;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -148,7 +147,7 @@ impl LineDesk {
                 Some(heard) = self.heard.recv() => self.hear(heard).await,
                 Some(followed) = next(&mut self.follower) => self.follow(followed).await,
                 Some(order) = queue.recv(), if last_call.is_none() => self.orders.add(order, now),
-                _ = stop.wait_for(|stop| *stop), if last_call.is_none() => {
+                () = told(&mut stop), if last_call.is_none() => {
                     last_call = Some(Instant::now() + LAST_REQUESTS);
                 }
                 _ = ticks.tick() => {
@@ -183,7 +182,11 @@ impl LineDesk {
                 return;
             };
             // It has room for all that can be out; when it takes none, it is about to be reported gone.
-            if peer.orders.as_ref().is_none_or(|way| way.try_send(order).is_err()) {
+            if peer
+                .orders
+                .as_ref()
+                .is_none_or(|way| way.try_send(order).is_err())
+            {
                 peer.orders = None;
                 continue;
             }
@@ -297,7 +300,10 @@ impl LineDesk {
                 match decoded {
                     Decoded::Record(record) => self.take_in(record).await,
                     Decoded::Refused { doc_id, why } => {
-                        warn!(doc_id, why, "a result of the store that says nothing, dropped");
+                        warn!(
+                            doc_id,
+                            why, "a result of the store that says nothing, dropped"
+                        );
                     }
                 }
                 let event = Event::Results { position };
@@ -363,6 +369,11 @@ fn unknown_order(candidate: Candidate) -> Order {
         purpose: Purpose::Page,
         announce: false,
     }
+}
+
+/// Waits for the word to stop, or until nobody is left to say it.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// What a follower has to tell; never when there is none.

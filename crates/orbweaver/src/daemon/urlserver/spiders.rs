@@ -42,13 +42,21 @@ impl Spider {
         let name = format!("{}:{}", self.place.host, self.place.number);
         let mut complained = false;
         while !self.heard.is_closed() {
-            match self.place.port.connect(&self.place.host, self.place.number).await {
+            match self
+                .place
+                .port
+                .connect(&self.place.host, self.place.number)
+                .await
+            {
                 Ok(connection) => {
                     info!(spider = name, "connected to a spider");
                     backoff.reset();
                     complained = false;
                     let why = self.talk(connection).await;
-                    warn!(spider = name, why, "a spider is gone; its orders are sent again");
+                    warn!(
+                        spider = name,
+                        why, "a spider is gone; its orders are sent again"
+                    );
                     if self.heard.send(Heard::Down(self.number)).await.is_err() {
                         return;
                     }
@@ -71,7 +79,12 @@ impl Spider {
     async fn talk(&self, connection: Connection) -> String {
         let (reader, writer) = tokio::io::split(connection);
         let (orders, queue) = mpsc::channel(self.room);
-        if self.heard.send(Heard::Up(self.number, orders)).await.is_err() {
+        if self
+            .heard
+            .send(Heard::Up(self.number, orders))
+            .await
+            .is_err()
+        {
             return "the URL server ends".into();
         }
         let dialect = self.dialect;
@@ -105,7 +118,12 @@ impl Spider {
                 };
                 match word {
                     Ok(word) => {
-                        if self.heard.send(Heard::Word(self.number, word)).await.is_err() {
+                        if self
+                            .heard
+                            .send(Heard::Word(self.number, word))
+                            .await
+                            .is_err()
+                        {
                             return "the URL server ends".into();
                         }
                     }

@@ -1,0 +1,99 @@
+//! `orbweaver urlserver`: the URL server as a process of its own.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use tracing::{info, warn};
+
+use crate::config::Config;
+use crate::crawl_dir::CrawlDir;
+use crate::daemon::config::DaemonConfig;
+use crate::daemon::start_log;
+use crate::exit::{Ending, Fatal};
+use crate::pipeline::{self, Hands};
+use crate::progress::Form;
+use crate::settings::Settings;
+use crate::sources::Sources;
+
+/// Keep the doc index and the queues of a crawl, and order URLs from spiders
+///
+/// Connects to the spiders and sends them one URL a line, gently: robots.txt, gaps and windows for hosts and addresses are
+/// kept here. Results come from the store; their links go into the doc index. An order of which nothing is heard for
+/// Timeout_Spider_Status is sent again; when a spider is gone, the others get its orders. It runs until it is told to stop:
+/// on SIGINT, SIGTERM or `orbweaver ctl Index_Dir stop` it ends in order, with code 3.
+///
+/// `status`, `why`, `outcomes` and `ctl` work on Index_Dir; `get` and `check` on the directory of the store.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Settings:
+  Spider_Host            where the spider listens                        127.0.0.1
+  Spider_Port            its port                                        8701
+  Spiders                further ones, as [\"host:port\", …]              []
+  Mode                   push: orders go out as they are ready;          push
+                         pull: as many as spiders asked for with GET
+  Timeout_Spider_Status  seconds without a word after which an order     60
+                         is sent again; twice Timeout_Update or more
+  Queue_Count            hosts that are served at the same time          2048
+  Queue_Len              URLs held in RAM for one host                   64
+  Req_Host_Concurrent    orders at once for one host                     1
+  Req_Host_Per_Sec       orders per second for one host                  1
+  Store_Host             where the store listens; without Store_Host     none
+                         and Results_Port no results are read, and a
+                         DONE is all that is known of a document
+  Results_Port           the store's port for results                    8703
+  Key_File               a file of at least 32 secret bytes, mode 600,   none
+                         the same for all daemons
+  Index_Dir              the directory of the doc index                  urlserver
+  Concurrency            orders at once in all                           512
+  [crawl]                any setting of `orbweaver crawl -c`: seeds,
+                         [crawl.scope], [crawl.budget], …
+
+The file is TOML; names may be written in small letters. All daemons can share one file.
+
+Example:
+  printf 'Store_Host = \"127.0.0.1\"\\n' > daemons.toml
+  orbweaver store -c daemons.toml & orbweaver spider -c daemons.toml &
+  orbweaver urlserver -c daemons.toml https://example.org")]
+pub(crate) struct Args {
+    /// Where to start, besides the seeds in the file
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
+
+    /// The TOML file with the settings
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let own = DaemonConfig::read(&self.config)?.urlserver()?;
+        let flags = Config {
+            seeds: self.urls,
+            ..Config::default()
+        };
+        let sources = Sources {
+            file: Some(self.config),
+            of_daemons: true,
+            flags,
+        };
+        // Look before anything is created: a mistake must not leave a directory behind.
+        let config = sources.read(CrawlDir::open(&own.dir).ok().as_ref())?;
+        let settings = Settings::new(&config)?;
+        if settings.seeds.is_empty() {
+            return Err(Fatal::input(
+                "nothing to crawl: give a URL, or seeds in the table crawl of the file",
+            ));
+        }
+        let dir = CrawlDir::create(&own.dir)?;
+        dir.store_config(&config)?;
+        start_log();
+        for spider in &own.elsewhere.spiders {
+            info!(host = spider.host, port = spider.number, "a spider");
+        }
+        if own.elsewhere.store.is_none() {
+            warn!("no store is set: no links are read, and no robots.txt is obeyed");
+        }
+        let hands = Hands::Others(own.elsewhere);
+        pipeline::run(&dir, settings, sources, hands, Form::Off)
+    }
+}

@@ -1,0 +1,95 @@
+//! What each stage needs to know, taken from the settings.
+
+use std::sync::{Arc, Mutex};
+
+use anyhow::Result;
+
+use orbweaver_docindex::Reader;
+use orbweaver_model::HostSetting;
+use orbweaver_spider::{AddressPolicy, ByteBudget, SpiderOptions, TlsOptions};
+use orbweaver_store::{Archive, Recovery, StoreOptions, Writer};
+use orbweaver_urlserver::UrlServerOptions;
+
+use crate::crawl_dir::CrawlDir;
+use crate::exit::Fatal;
+use crate::helm::lock;
+use crate::settings::Settings;
+
+/// Opens the archive; what it complains of, while it does, is found in `trouble`.
+pub(super) fn open_archive(
+    dir: &CrawlDir,
+    settings: &Settings,
+    trouble: Arc<Mutex<Option<String>>>,
+) -> Result<(Arc<Archive>, Recovery)> {
+    let (writer, recovery) = Writer::open(dir.path(), store_options(settings))?;
+    let archive = Archive::start(writer, move |failure| {
+        *lock(&trouble) = failure.map(ToString::to_string);
+    })?;
+    Ok((Arc::new(archive), recovery))
+}
+
+/// What operators have set for hosts goes along, for it outlives the runs.
+pub(super) fn urlserver_options(
+    settings: &Settings,
+    resumed: bool,
+    reader: &Reader,
+) -> Result<UrlServerOptions> {
+    let mut set = Vec::new();
+    for host in reader.hosts() {
+        let host = host?;
+        if host.blocked.is_some() {
+            set.push((host.name.clone(), HostSetting::Blocked(true)));
+        }
+        if host.gap.is_some() {
+            set.push((host.name, HostSetting::Gap(host.gap)));
+        }
+    }
+    Ok(UrlServerOptions {
+        settings: set,
+        queue_count: settings.queue_count,
+        queue_len: settings.queue_len,
+        ip_batch_max: settings.ip_batch_max,
+        leftover_bytes: usize::try_from(settings.memory / 16).unwrap_or(usize::MAX),
+        slow_factor: settings.slow_factor,
+        slow_max: settings.slow_max,
+        host_concurrent: settings.per_host,
+        host_per_sec: settings.host_rate,
+        ip_concurrent: settings.per_ip,
+        ip_per_sec: settings.ip_rate,
+        in_flight: settings.concurrency,
+        agent: settings.agent.clone(),
+        limits: settings.limits.clone(),
+        rest_bytes: usize::try_from(settings.memory / 8).unwrap_or(usize::MAX),
+        resumed,
+        ..UrlServerOptions::default()
+    })
+}
+
+pub(super) fn spider_options(settings: &Settings, policy: AddressPolicy) -> Result<SpiderOptions> {
+    let extra_roots_pem = match &settings.ca {
+        Some(path) => std::fs::read(path)
+            .map_err(|error| Fatal::input(format!("cannot read {}: {error}", path.display())))?,
+        None => Vec::new(),
+    };
+    Ok(SpiderOptions {
+        user_agent: settings.user_agent.clone(),
+        limits: settings.limits.clone(),
+        policy,
+        tls: TlsOptions {
+            insecure: settings.insecure,
+            extra_roots_pem,
+        },
+        head_first: settings.head_first,
+        memory: ByteBudget::new(usize::try_from(settings.memory / 4).unwrap_or(usize::MAX)),
+        ..SpiderOptions::default()
+    })
+}
+
+pub(super) fn store_options(settings: &Settings) -> StoreOptions {
+    StoreOptions {
+        rotate_bytes: settings.rotate,
+        operator: settings.user_agent.clone(),
+        robots: "obey".into(),
+        ..StoreOptions::default()
+    }
+}
