@@ -224,7 +224,12 @@ impl Shared {
         });
     }
 
+    /// Asks when its turn comes. The limit counts from then: names whose servers are silent make others wait
+    /// for a place, but must not make them fail.
     async fn lookup(&self, host: &str) -> (Answer, Duration) {
+        let Ok(_place) = self.lookups.acquire().await else {
+            return broken("the resolver is shut down");
+        };
         match tokio::time::timeout(self.options.timeout, self.ask(host)).await {
             Ok(answer) => answer,
             Err(_) => broken("the name servers did not answer in time"),
@@ -241,9 +246,6 @@ impl Shared {
         };
         // URLs hold whole names: no search list of this machine applies to them.
         name.set_fqdn(true);
-        let Ok(_place) = self.lookups.acquire().await else {
-            return broken("the resolver is shut down");
-        };
         // The crawler connects to the first address, and IPv4 comes first: IPv6 is asked for only when
         // the name exists without IPv4, for both would double the queries.
         let mut found = hickory.lookup(name.clone(), RecordType::A).await;

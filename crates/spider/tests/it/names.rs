@@ -118,6 +118,34 @@ async fn an_answer_is_kept_for_as_long_as_it_says() {
     assert_eq!(names.asked("good"), 1);
 }
 
+/// Time passes at once, so that nobody waits for it.
+async fn pass(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn an_answer_is_asked_for_again_when_it_has_expired() {
+    let names = Names::start().await;
+    let resolver = names.resolver();
+    resolver.resolve("good.test").await.unwrap();
+    resolver.resolve("nothere.test").await.unwrap_err();
+    pass(55).await;
+    resolver.resolve("good.test").await.unwrap();
+    resolver.resolve("nothere.test").await.unwrap_err();
+    assert_eq!((names.asked("good"), names.asked("nothere")), (1, 1));
+    // That a name does not exist is believed for a minute, where it was found for five.
+    pass(10).await;
+    resolver.resolve("good.test").await.unwrap();
+    resolver.resolve("nothere.test").await.unwrap_err();
+    assert_eq!((names.asked("good"), names.asked("nothere")), (1, 2));
+    pass(240).await;
+    let found = resolver.resolve("good.test").await.unwrap();
+    assert_eq!(names.asked("good"), 2);
+    assert!(found.ttl > Duration::from_secs(200), "{found:?}");
+}
+
 #[tokio::test]
 async fn lookups_of_one_name_are_one_lookup() {
     let names = Names::start().await;
@@ -215,6 +243,35 @@ async fn a_stalled_lookup_ends_and_stops_nobody() {
     for lookup in stalled {
         let error = lookup.await.unwrap().unwrap_err();
         assert!(matches!(error, ResolveError::Broken(_)), "{error}");
+    }
+}
+
+/// More names without an answer than there are places for lookups, and one that is answered behind them: it
+/// waits for its turn and does not fail for having waited.
+#[tokio::test]
+async fn a_thousand_stalled_lookups_fail_nobody_else() {
+    let names = Names::start().await;
+    let options = ResolverOptions {
+        server: Some(names.address),
+        timeout: Duration::from_millis(500),
+        ..ResolverOptions::default()
+    };
+    let resolver = Resolver::new(options, policy());
+    let mut stalled = tokio::task::JoinSet::new();
+    for n in 0..1000 {
+        let resolver = resolver.clone();
+        stalled.spawn(async move { resolver.resolve(&format!("stall.n{n}.test")).await });
+    }
+    until_asked(&names, "stall").await;
+    assert!(resolver.resolve("good.test").await.is_ok());
+    while let Some(ended) = stalled.join_next().await {
+        assert!(matches!(ended.unwrap(), Err(ResolveError::Broken(_))));
+    }
+}
+
+async fn until_asked(names: &Names, label: &str) {
+    while names.asked(label) == 0 {
+        tokio::task::yield_now().await;
     }
 }
 
