@@ -5,7 +5,7 @@
 //!
 //! To read on: `layout` says what exists and what links to what, `spell` how links are written, `html`
 //! what stands around them; `answer` turns a request into bytes, `serve` moves them, `count` keeps the
-//! score.
+//! score. `hostile` is another web, which misbehaves.
 
 mod address;
 mod answer;
@@ -14,6 +14,7 @@ mod control;
 mod count;
 mod dns;
 mod gzip;
+pub mod hostile;
 mod html;
 mod layout;
 mod request;
@@ -58,6 +59,9 @@ pub enum SimError {
     /// No thread could be started; the machine is out of them.
     #[error("cannot start a thread of the simulated web")]
     Thread(#[source] std::io::Error),
+    /// The certificates of the hostile web could not be made; the machine has no randomness.
+    #[error("cannot make certificates: {0}")]
+    Certificates(String),
 }
 
 /// What every connection sees.

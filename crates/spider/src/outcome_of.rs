@@ -32,9 +32,14 @@ fn document(answer: &Answer, purpose: Purpose) -> Outcome {
     let body = gathered.decoded.as_ref().unwrap_or(&answer.raw);
     // A robots.txt is read as far as RFC 9309 (2.5) asks; that there is more of it is no failure.
     let robots = purpose == Purpose::Robots;
+    let undecoded = gathered.decoded.as_ref().is_none_or(|it| it.is_empty());
     match answer.cut {
+        // How much there is of what cannot be read does not matter.
+        Some(_) if undecoded && let Some(corrupt) = gathered.corrupt => {
+            return Outcome::because(OutcomeClass::FailedDecode, corrupt.0);
+        }
         Some(Truncation::Length) if robots && gathered.corrupt.is_none() => {}
-        Some(cut) if body.is_empty() => return nothing_came(cut),
+        Some(cut) if body.is_empty() => return nothing_came(cut, gathered.decoded.is_some()),
         Some(cut) => return Outcome::because(OutcomeClass::Truncated, cut_reason(cut)),
         None if gathered.over && !robots => {
             let reason = cut_reason(Truncation::Length);
@@ -44,21 +49,20 @@ fn document(answer: &Answer, purpose: Purpose) -> Outcome {
     }
     match gathered.corrupt {
         // What could be read of it is kept, like any other part of a document.
-        Some(corrupt) if gathered.decoded.as_ref().is_some_and(|it| !it.is_empty()) => {
-            Outcome::because(OutcomeClass::Truncated, corrupt.0)
-        }
+        Some(corrupt) if !undecoded => Outcome::because(OutcomeClass::Truncated, corrupt.0),
         Some(corrupt) => Outcome::because(OutcomeClass::FailedDecode, corrupt.0),
         None if body.is_empty() => Outcome::plain(OutcomeClass::SuccessEmpty),
         None => Outcome::plain(OutcomeClass::Success),
     }
 }
 
-/// A good head and then not one byte that can be used.
-fn nothing_came(cut: Truncation) -> Outcome {
+/// A good head and then not one byte that can be used. What fills the limit without being content is
+/// swallowed by the decoder, or else by the framing.
+fn nothing_came(cut: Truncation, encoded: bool) -> Outcome {
     let class = match cut {
         Truncation::Time => OutcomeClass::FailedTimeout,
-        Truncation::Disconnect => OutcomeClass::FailedProtocol,
-        Truncation::Length => OutcomeClass::FailedDecode,
+        Truncation::Length if encoded => OutcomeClass::FailedDecode,
+        Truncation::Disconnect | Truncation::Length => OutcomeClass::FailedProtocol,
     };
     Outcome::because(class, cut_reason(cut))
 }
