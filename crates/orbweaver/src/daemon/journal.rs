@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use audit::audit;
 pub(crate) use entry::{Entry, Location, Standing};
 pub(crate) use reader::Cursor;
-pub(crate) use writer::Writer;
+pub(crate) use writer::{ROTATE, Writer};
 
 /// What a file begins with; the digit is the format's version.
 pub(crate) const MARK: [u8; 8] = *b"OWRSLT1\n";
@@ -63,7 +63,8 @@ impl Shelf {
         self.dir.join(format!("{serial:06}.log"))
     }
 
-    pub(crate) fn volumes(&self) -> Vec<Volume> {
+    #[cfg(test)]
+    fn volumes(&self) -> Vec<Volume> {
         self.lock().clone()
     }
 

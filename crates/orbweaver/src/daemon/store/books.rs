@@ -19,7 +19,7 @@ use orbweaver_model::CrawlUrl;
 use orbweaver_store::{Recovery, exchange_at};
 use orbweaver_wire::Verdict;
 
-use super::super::journal::{Entry, Location, Shelf, Standing, Writer};
+use super::super::journal::{Entry, Location, ROTATE, Shelf, Standing, Writer};
 
 /// Records that are remembered: more than all spiders together can have unanswered, at some 100 bytes each.
 const REMEMBERED: usize = 1 << 18;
@@ -29,9 +29,6 @@ const BATCH: usize = 4096;
 
 /// Time until a failed write is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// Size of a journal file.
-const ROTATE: u64 = 8 << 20;
 
 /// Whoever waits for the answer to a record.
 pub(super) type Reply = oneshot::Sender<Verdict>;
