@@ -25,6 +25,8 @@ struct Step {
     produced: usize,
     /// The stream is complete; what follows is passed over.
     done: bool,
+    /// There may be more without further input.
+    more: bool,
 }
 
 /// One content coding. Four of them implement it.
@@ -35,6 +37,9 @@ trait Coding: Send {
 
     /// There is no more input: gives out what was held back, and says whether the stream was complete.
     fn finish(&mut self, out: &mut Vec<u8>) -> bool;
+
+    /// Bytes of data that it keeps to itself now, about; what every decoder needs is not counted.
+    fn held(&self) -> usize;
 }
 
 /// Input that a coding may swallow without giving anything back. A gzip header can hold a file name
@@ -67,6 +72,8 @@ pub(crate) enum Flow {
     Hungry,
     /// The output is as long as it may become.
     Full,
+    /// Output and decoders fill the memory they have.
+    Starved,
 }
 
 impl Decoder {
@@ -105,9 +112,20 @@ impl Decoder {
         }
     }
 
-    /// Decodes until `out` has about `room` bytes or nothing more can be had.
-    pub(crate) fn pull(&mut self, out: &mut Vec<u8>, room: usize) -> Result<Flow, Corrupt> {
-        pull(&mut self.layers, out, room)
+    /// Decodes until `out` has about `room` bytes, `out` and what is held take about `memory` bytes, or
+    /// nothing more can be had.
+    pub(crate) fn pull(
+        &mut self,
+        out: &mut Vec<u8>,
+        room: usize,
+        memory: usize,
+    ) -> Result<Flow, Corrupt> {
+        pull(&mut self.layers, out, room, memory)
+    }
+
+    /// Bytes of data that the codings keep to themselves: windows, mostly.
+    pub(crate) fn held(&self) -> usize {
+        held(&self.layers)
     }
 
     /// The body has ended. Gives out what was held back, up to about `room` bytes, and says whether
@@ -120,7 +138,7 @@ impl Decoder {
                 let mut held = Vec::new();
                 complete &= layer.coding.finish(&mut held);
                 next.input = held.into();
-                complete &= pull(inner, out, room).is_ok();
+                complete &= pull(inner, out, room, usize::MAX).is_ok();
             } else {
                 complete &= layer.coding.finish(out);
             }
@@ -142,7 +160,16 @@ fn coding(name: &[u8]) -> Result<Option<Box<dyn Coding>>, Corrupt> {
     }))
 }
 
-fn pull(layers: &mut [Layer], out: &mut Vec<u8>, room: usize) -> Result<Flow, Corrupt> {
+fn held(layers: &[Layer]) -> usize {
+    layers.iter().map(|layer| layer.coding.held()).sum()
+}
+
+fn pull(
+    layers: &mut [Layer],
+    out: &mut Vec<u8>,
+    room: usize,
+    memory: usize,
+) -> Result<Flow, Corrupt> {
     let Some((layer, outer)) = layers.split_last_mut() else {
         return Ok(Flow::Hungry);
     };
@@ -150,15 +177,23 @@ fn pull(layers: &mut [Layer], out: &mut Vec<u8>, room: usize) -> Result<Flow, Co
         if out.len() >= room {
             return Ok(Flow::Full);
         }
+        let own = memory.saturating_sub(layer.coding.held());
+        let limit = own.saturating_sub(held(outer));
+        if out.len() >= limit {
+            return Ok(Flow::Starved);
+        }
         if layer.input.is_empty() && !layer.held_back {
             let mut piece = Vec::new();
-            pull(outer, &mut piece, PIECE)?;
+            let flow = pull(outer, &mut piece, PIECE, own.saturating_sub(out.len()))?;
             if piece.is_empty() {
-                return Ok(Flow::Hungry);
+                return Ok(match flow {
+                    Flow::Starved => Flow::Starved,
+                    Flow::Hungry | Flow::Full => Flow::Hungry,
+                });
             }
             layer.input = piece.into();
         }
-        layer.step(out, room)?;
+        layer.step(out, room.min(limit))?;
     }
 }
 
@@ -172,7 +207,7 @@ impl Layer {
         let step = self.coding.decode(&self.input, out, room)?;
         self.input.advance(step.consumed.min(self.input.len()));
         self.done = step.done;
-        self.held_back = out.len() >= room;
+        self.held_back = step.more || out.len() >= room;
         self.barren = match step.produced {
             0 => self.barren + step.consumed,
             _ => 0,

@@ -56,7 +56,10 @@ impl<'a> Gather<'a> {
 
     /// What the record of the wire may take of the memory granted so far.
     pub(crate) fn allowance(&self) -> usize {
-        self.share.granted().saturating_sub(self.decoded.len())
+        let held = self.decoder.as_ref().map_or(0, Decoder::held);
+        self.share
+            .granted()
+            .saturating_sub(self.decoded.len() + held)
     }
 
     /// Waits for more memory; false when the fetch's time is up first. The server's clock stands still
@@ -85,14 +88,12 @@ impl<'a> Gather<'a> {
         let mut pause = self.decoded.len() + YIELD_BYTES;
         while let Some(decoder) = &mut self.decoder {
             // One byte more than allowed shows that there is more.
-            let granted = self.share.granted().saturating_sub(recorded);
-            let room = granted.min(self.max_decoded.saturating_add(1));
-            match decoder.pull(&mut self.decoded, room) {
+            let room = self.max_decoded.saturating_add(1);
+            let memory = self.share.granted().saturating_sub(recorded);
+            match decoder.pull(&mut self.decoded, room, memory) {
                 Ok(Flow::Hungry) => return Ok(()),
-                Ok(Flow::Full) if self.decoded.len() > self.max_decoded => {
-                    return Err(Truncation::Length);
-                }
-                Ok(Flow::Full) => {
+                Ok(Flow::Full) => return Err(Truncation::Length),
+                Ok(Flow::Starved) => {
                     if !self.grow(deadline).await {
                         return Err(Truncation::Time);
                     }

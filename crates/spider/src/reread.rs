@@ -72,11 +72,11 @@ fn decoded(framed: Bytes, headers: &HeaderMap, limits: &Limits) -> Bytes {
     };
     let mut out = Vec::new();
     decoder.feed(framed.clone());
-    match decoder.pull(&mut out, limits.max_decoded_bytes) {
+    match decoder.pull(&mut out, limits.max_decoded_bytes, usize::MAX) {
         Ok(Flow::Hungry) => {
             decoder.finish(&mut out, limits.max_decoded_bytes);
         }
-        Ok(Flow::Full) => {}
+        Ok(Flow::Full | Flow::Starved) => {}
         // Data that is not what its header says is kept as it is, unless some of it made sense.
         Err(_) if out.is_empty() => return framed,
         Err(_) => {}

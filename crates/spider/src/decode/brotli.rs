@@ -8,7 +8,12 @@ pub(super) struct Brotli {
     /// Boxed: it is several kilobytes.
     state: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
     done: bool,
+    /// What it has given out, of which it keeps a window.
+    given: usize,
 }
+
+/// The largest window of a strict stream (RFC 7932, 9.1).
+const MAX_WINDOW: usize = 16 << 20;
 
 impl Brotli {
     /// Strict: the "large window" variant, which browsers do not speak, could ask for a gigabyte.
@@ -17,6 +22,7 @@ impl Brotli {
         Self {
             state: Box::new(BrotliState::new_strict(alloc(), alloc(), alloc())),
             done: false,
+            given: 0,
         }
     }
 }
@@ -47,14 +53,21 @@ impl Coding for Brotli {
                 _ => break,
             }
         }
+        self.given = self.given.saturating_add(out.len() - before);
         Ok(Step {
             consumed,
             produced: out.len() - before,
             done: self.done,
+            more: false,
         })
     }
 
     fn finish(&mut self, _out: &mut Vec<u8>) -> bool {
         self.done
+    }
+
+    /// The library's window doubles with what goes through it, and is half full on average.
+    fn held(&self) -> usize {
+        self.given.saturating_mul(2).min(MAX_WINDOW)
     }
 }

@@ -70,6 +70,10 @@ impl Coding for Gzip {
     fn finish(&mut self, _out: &mut Vec<u8>) -> bool {
         self.done || self.between.is_some()
     }
+
+    fn held(&self) -> usize {
+        0
+    }
 }
 
 /// "deflate": a zlib stream (RFC 9110, 8.4.1.2), or the bare deflate data that some servers send.
@@ -127,6 +131,10 @@ impl Coding for Deflate {
     fn finish(&mut self, _out: &mut Vec<u8>) -> bool {
         self.done
     }
+
+    fn held(&self) -> usize {
+        0
+    }
 }
 
 /// Inflates into `out`; true when the stream has ended.
@@ -148,7 +156,7 @@ fn inflate(
     let step = Step {
         consumed: (stream.total_in() - before_in) as usize,
         produced: (stream.total_out() - before_out) as usize,
-        done: false,
+        ..Step::default()
     };
     Ok((step, status == Status::StreamEnd))
 }

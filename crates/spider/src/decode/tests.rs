@@ -90,10 +90,10 @@ fn decode(
         // Small steps of output, so that codings are interrupted in the middle of a block.
         loop {
             let now = room.min(out.len() + 1000);
-            match decoder.pull(&mut out, now) {
+            match decoder.pull(&mut out, now, usize::MAX) {
                 Ok(Flow::Hungry) => break,
                 Ok(Flow::Full) if out.len() >= room => return (out, Ok(false)),
-                Ok(Flow::Full) => {}
+                Ok(Flow::Full | Flow::Starved) => {}
                 Err(corrupt) => return (out, Err(corrupt)),
             }
         }
@@ -244,5 +244,46 @@ fn huge_windows_and_unknown_encodings_are_refused() {
     assert_eq!(refused(&stack), Some(Corrupt("too many content encodings")));
     for nothing in ["identity", "", " , none"] {
         assert!(matches!(decoder(nothing), Ok(None)), "{nothing:?}");
+    }
+}
+
+/// A stream that says little and keeps much stops where the memory does, and goes on when there is more.
+#[test]
+fn what_a_coding_keeps_is_counted() {
+    // A window of 8 MiB and 32 blocks of 128 KiB of one letter: 4 MiB that the window keeps back.
+    let mut kept_back = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 13 << 3];
+    let run: u32 = ((128 << 10) << 3) | 2;
+    for _ in 0..32 {
+        kept_back.extend_from_slice(&run.to_le_bytes()[..3]);
+        kept_back.push(b'x');
+    }
+    for (encodings, body) in [
+        ("zstd", kept_back.clone()),
+        ("zstd, gzip", gzip(&kept_back)),
+        ("br", brotli(&vec![b'x'; 4 << 20])),
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, encodings.parse().unwrap());
+        let mut decoder = Decoder::new(&headers, 4).unwrap().unwrap();
+        decoder.feed(Bytes::from(body));
+        let (mut out, mut memory, mut waits) = (Vec::new(), 64 << 10, 0);
+        loop {
+            let flow = decoder.pull(&mut out, usize::MAX, memory).unwrap();
+            let taken = out.len() + decoder.held();
+            assert!(
+                taken < memory + (256 << 10),
+                "{encodings}: {taken} of {memory}"
+            );
+            match flow {
+                Flow::Hungry => break,
+                Flow::Full | Flow::Starved => {
+                    memory += 64 << 10;
+                    waits += 1;
+                }
+            }
+        }
+        decoder.finish(&mut out, usize::MAX);
+        assert_eq!(out.len(), 4 << 20, "{encodings}");
+        assert!(waits > 40, "{encodings}: {waits}");
     }
 }

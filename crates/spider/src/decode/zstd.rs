@@ -22,6 +22,8 @@ pub(super) struct Zstd {
     frame: FrameDecoder,
     waiting: BytesMut,
     state: State,
+    /// What was decoded and not given out, at most.
+    kept: usize,
 }
 
 /// Where in the stream the decoder is.
@@ -45,6 +47,7 @@ impl Zstd {
             frame,
             waiting: BytesMut::new(),
             state: State::Header,
+            kept: 0,
         }
     }
 
@@ -123,6 +126,7 @@ impl Zstd {
         let size = (header >> 3) as usize;
         // A run-length block holds one byte, however often it is repeated.
         let run_length = header >> 1 & 3 == 1;
+        let compressed = header >> 1 & 3 == 2;
         if size > MAX_BLOCK {
             return Err(DAMAGED);
         }
@@ -134,6 +138,8 @@ impl Zstd {
         self.frame
             .decode_blocks(&mut block, BlockDecodingStrategy::UptoBlocks(1))
             .map_err(|_| DAMAGED)?;
+        // How much a compressed block holds is known to the library alone.
+        self.kept += if compressed { MAX_BLOCK } else { size };
         if last {
             self.state = State::Header;
         }
@@ -146,7 +152,13 @@ impl Zstd {
         let mut piece = [0; PIECE];
         while out.len() < room {
             let read = self.frame.read(&mut piece).map_err(|_| DAMAGED)?;
+            self.kept = self.kept.saturating_sub(read);
             if read == 0 {
+                let most = match self.state {
+                    State::Blocks(_) => MAX_WINDOW as usize,
+                    State::Header | State::Skipping(_) | State::Done => 0,
+                };
+                self.kept = self.kept.min(most);
                 break;
             }
             out.extend_from_slice(piece.get(..read).unwrap_or_default());
@@ -162,9 +174,15 @@ impl Coding for Zstd {
             consumed: input.len(),
             ..Step::default()
         };
+        let mut block = false;
         loop {
             step.produced += self.drain(out, room)?;
             if out.len() >= room {
+                break;
+            }
+            // One block at a time: four bytes can be 128 KiB, and the caller watches over the memory.
+            if block {
+                step.more = true;
                 break;
             }
             let Some((used, decoded)) = self.advance()? else {
@@ -172,6 +190,7 @@ impl Coding for Zstd {
             };
             self.waiting.advance(used);
             step.produced += decoded;
+            block = decoded > 0;
         }
         step.done = self.state == State::Done;
         Ok(step)
@@ -189,5 +208,9 @@ impl Coding for Zstd {
                 .decode_blocks(&mut end, BlockDecodingStrategy::UptoBlocks(1));
         }
         self.drain(out, usize::MAX).is_ok() && complete
+    }
+
+    fn held(&self) -> usize {
+        self.kept + self.waiting.len()
     }
 }
