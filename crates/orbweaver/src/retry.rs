@@ -51,9 +51,11 @@ pub(crate) enum Decision {
 pub(crate) fn decide(result: &FetchResult, options: &RetryOptions, limits: &Limits) -> Decision {
     let made = result.order.candidate.attempts.saturating_add(1);
     let status = result.status();
-    let busy = matches!(status, Some(429 | 503));
+    let busy = status.is_some_and(|status| action(status) == Action::Busy);
     let may_pass = match result.outcome.class {
-        OutcomeClass::HttpError => status.is_some_and(|status| action(status) == Action::Retry),
+        OutcomeClass::HttpError => {
+            status.is_some_and(|status| matches!(action(status), Action::Retry | Action::Busy))
+        }
         OutcomeClass::FailedConnect
         | OutcomeClass::FailedTimeout
         | OutcomeClass::FailedProtocol => true,

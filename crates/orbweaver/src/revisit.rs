@@ -44,7 +44,9 @@ pub(crate) fn after(
             Action::Follow { permanent: true } => return None,
             _ => seen(result, exchange, xxh3_64(redirect?.as_bytes())),
         },
-        (OutcomeClass::HttpError, Some(exchange)) if exchange.status == 410 => return None,
+        (OutcomeClass::HttpError, Some(exchange)) if action(exchange.status) == Action::Gone => {
+            return None;
+        }
         (class, _) if class.column() == Column::Failed => {
             let mut next = before.cloned().unwrap_or_else(|| unseen(result));
             next.visits += u32::from(before.is_some());

@@ -19,7 +19,9 @@ pub(crate) fn answer(answer: &Answer, order: &Order) -> Outcome {
         Action::Follow { .. } => {
             Outcome::because(OutcomeClass::HttpError, "redirect without a target")
         }
-        Action::Retry | Action::GiveUp | Action::Gone => Outcome::plain(OutcomeClass::HttpError),
+        Action::Busy | Action::Retry | Action::GiveUp | Action::Missing | Action::Gone => {
+            Outcome::plain(OutcomeClass::HttpError)
+        }
         Action::Violation => Outcome::because(
             OutcomeClass::FailedProtocol,
             "interim status in place of an answer",
