@@ -196,6 +196,40 @@ async fn resolutions_are_bounded_in_number() {
     assert_eq!(rig.script.most.load(Ordering::SeqCst), 256);
 }
 
+/// A host whose address is known goes on while the resolver is silent about as many names as it may be asked for
+/// at once; a new name behind them has its turn when they are given up.
+#[tokio::test(start_paused = true)]
+async fn a_silent_resolver_holds_up_only_those_who_need_it() {
+    let options = UrlServerOptions {
+        host_per_sec: 0.0,
+        ip_per_sec: 0.0,
+        ..UrlServerOptions::default()
+    };
+    let limit = options.limits.total_timeout;
+    let mut rig = rig(options, 2000);
+    let began = tokio::time::Instant::now();
+    rig.handle
+        .candidates(vec![candidate("http://known/1")])
+        .await
+        .unwrap();
+    let order = rig.order("http://known/robots.txt").await;
+    let urls = (0..300).map(|n| candidate(&format!("http://silent{n}/")));
+    rig.handle.candidates(urls.collect()).await.unwrap();
+    let more = vec![candidate("http://known/2"), candidate("http://new/1")];
+    rig.handle.candidates(more).await.unwrap();
+    rig.finish(&order).await;
+    for url in ["http://known/1", "http://known/2"] {
+        let order = rig.order(url).await;
+        rig.finish(&order).await;
+    }
+    assert!(began.elapsed() < limit, "nobody waited for the silent ones");
+    rig.order("http://new/robots.txt").await;
+    let mut refused = 0;
+    while refused < 300 {
+        refused += usize::from(matches!(rig.notice().await, Notice::Refuse { .. }));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_full_channel_of_notices_does_not_stop_the_inbox() {
     let mut rig = rig(UrlServerOptions::default(), 1);
