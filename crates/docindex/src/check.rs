@@ -9,6 +9,8 @@ use crate::keyspaces::{Keyspaces, queue_key, read_due_key};
 use crate::ledger::Ledger;
 use crate::reader::Reader;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode};
+use crate::salvage::survey;
+use crate::survey::{Damage, hex};
 use crate::tables::{Table, View};
 
 /// Something that is wrong, in words.
@@ -23,6 +25,17 @@ pub struct Finding {
 /// Reads every record and holds them against each other. Returns how many URLs were looked at.
 pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
     let store = reader.store();
+    let damage = survey(&store)?;
+    if !damage.is_empty() {
+        for Damage { keyspace, what } in damage {
+            report(Finding { keyspace, what });
+        }
+        let keyspace = "files";
+        let what = "records are damaged, so the rest was not held against each other; the next `orbweaver crawl` saves what can be read".into();
+        report(Finding { keyspace, what });
+        let sound = reader.entries().take_while(std::result::Result::is_ok);
+        return Ok(sound.count() as u64);
+    }
     let mut check = Check {
         reader,
         view: store.view(),
@@ -285,8 +298,4 @@ impl Check<'_> {
     fn found(&mut self, keyspace: &'static str, what: String) {
         (self.report)(Finding { keyspace, what });
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -30,6 +30,16 @@ pub enum Error {
         /// What the decoder says.
         why: String,
     },
+    /// Files that nothing can be read without are damaged or gone: start with a new index.
+    #[error(
+        "{path} cannot be opened: {why}; move it away and start the crawl again: the pages in the archive are taken over, and what was known besides is found again through them"
+    )]
+    Unopenable {
+        /// Where.
+        path: PathBuf,
+        /// What the store says.
+        why: String,
+    },
     /// The embedded store failed, most often because the disk is full or gone: mend that and start again.
     #[error(
         "the doc index cannot read or write its files: {}; check space and permissions, then start the crawl again to resume",
@@ -84,12 +94,13 @@ impl Error {
 fn is_damage(error: &fjall::Error) -> bool {
     use fjall::Error as Db;
     use fjall::LsmError as Tree;
-    use std::io::ErrorKind::{InvalidData, UnexpectedEof};
+    use std::io::ErrorKind::{AlreadyExists, InvalidData, NotFound, UnexpectedEof};
     match error {
-        // A block that ends before its end, or a file that does.
-        Db::Io(error) | Db::Storage(Tree::Io(error)) => {
-            matches!(error.kind(), UnexpectedEof | InvalidData)
-        }
+        // A file that ends before its end, is gone, or is where none should be.
+        Db::Io(error) | Db::Storage(Tree::Io(error)) => matches!(
+            error.kind(),
+            UnexpectedEof | InvalidData | NotFound | AlreadyExists
+        ),
         Db::Storage(_)
         | Db::JournalRecovery(_)
         | Db::InvalidVersion(_)

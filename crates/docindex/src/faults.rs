@@ -156,7 +156,7 @@ mod tests {
         };
         *failures += 1;
         assert!(error.is_trouble() && *failures < 50, "{error}");
-        while index.recover().is_err() || index.take_back(before).is_err() {
+        while index.recover(&error).is_err() || index.take_back(before).is_err() {
             *failures += 1;
             assert!(*failures < 50, "it never works again");
         }

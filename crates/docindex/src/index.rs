@@ -19,6 +19,7 @@ use crate::ledger::Ledger;
 use crate::log::{LocalLog, PartitionLog};
 use crate::reader::{Reader, Shared};
 use crate::record::{ClaimRecord, HostRecord, decode};
+use crate::salvage::rescue;
 use crate::seen::Seen;
 
 /// How the doc index is opened.
@@ -64,6 +65,8 @@ pub struct DocIndex<L = LocalLog> {
     applied: u64,
     /// Events and links folded since the last sync.
     unsynced: usize,
+    /// What damage has cost, in words, until somebody asks.
+    lost: Option<String>,
     /// True when the directory held a crawl before it was opened.
     resumed: bool,
     /// A failed write leaves memory ahead of the disk; nothing may build on that.
@@ -85,19 +88,19 @@ impl<L: PartitionLog> DocIndex<L> {
         now: Timestamp,
         log: impl FnOnce(u64) -> L,
     ) -> Result<Self> {
-        let store = Keyspaces::open(path, options.memory)?;
-        Keyspaces::sweep(path);
-        let applied: u64 = store.meta("applied")?.unwrap_or(0);
-        let seed = match store.meta("seed")? {
-            Some(seed) => seed,
-            None => {
-                let mut batch = Batch::new(&store);
-                batch.meta("seed", &options.seed);
-                batch.commit()?;
-                options.seed
+        let mut lost = None;
+        let begun = match Begun::at(path, &options) {
+            Err(error) if error.is_damage() => {
+                lost = rescue(path, options.memory, true)?;
+                Begun::at(path, &options)?
             }
+            begun => begun?,
         };
-        let fold = load(&store, seed, Arc::default(), &options, After::Process)?;
+        let Begun {
+            store,
+            fold,
+            applied,
+        } = begun;
         let known = fold.seen.len();
         let mut index = Self {
             path: path.into(),
@@ -108,6 +111,7 @@ impl<L: PartitionLog> DocIndex<L> {
             options,
             applied,
             unsynced: 0,
+            lost,
             resumed: known > 0,
             failed: false,
         };
@@ -192,14 +196,19 @@ impl<L: PartitionLog> DocIndex<L> {
     }
 
     /// After an error: closes the store, opens it again, and folds what it has not got yet. URLs that are
-    /// handed out stay so. May be called again and again until the disk works.
-    pub fn recover(&mut self) -> Result<()> {
+    /// handed out stay so. What is damaged is left behind. May be called again and again until the disk
+    /// works, always with the first error.
+    pub fn recover(&mut self, after: &Error) -> Result<()> {
         self.failed = true;
         // The last handle closes the store and gives up its lock; a listing that is still being read holds
         // one, and then the store cannot be opened yet.
         self.shared.set(Keyspaces::closed());
         self.store = Keyspaces::closed();
-        let store = Keyspaces::open(&self.path, self.options.memory)?;
+        if after.is_damage() || after.is_silent() {
+            let lost = rescue(&self.path, self.options.memory, after.is_damage())?;
+            self.lost = lost.or(self.lost.take());
+        }
+        let store = Keyspaces::reopen(&self.path, self.options.memory)?;
         let applied = store.meta("applied")?.unwrap_or(0);
         // The seen-set is ahead of the disk as well. Workers take known URLs for new ones meanwhile; the
         // fold sorts that out.
@@ -214,6 +223,11 @@ impl<L: PartitionLog> DocIndex<L> {
         self.sync()?;
         self.failed = false;
         Ok(())
+    }
+
+    /// What damage to the index has cost, in words; said once.
+    pub fn take_lost(&mut self) -> Option<String> {
+        self.lost.take()
     }
 
     /// The number of the last batch of URLs that was handed out.
@@ -320,6 +334,39 @@ impl<L: PartitionLog> DocIndex<L> {
     /// A view for listings, usable from other threads while the crawl goes on.
     pub fn reader(&self) -> Reader {
         Reader::new(self.shared.clone(), self.fold.seed)
+    }
+}
+
+/// A store that has just been opened, with what goes with it in RAM.
+struct Begun {
+    store: Keyspaces,
+    fold: Fold,
+    applied: u64,
+}
+
+impl Begun {
+    fn at(path: &Path, options: &IndexOptions) -> Result<Self> {
+        let store = Keyspaces::open(path, options.memory)?;
+        Keyspaces::sweep(path);
+        let seed = match store.meta("seed")? {
+            Some(seed) => seed,
+            None if store.urls.iter().next().is_none() => options.seed,
+            None => {
+                return Err(Error::Record {
+                    keyspace: "meta",
+                    why: "the secret that keys all others is gone".into(),
+                });
+            }
+        };
+        // Written by every process, for without it all is lost, and one place on a disk is soon damaged.
+        let mut batch = Batch::new(&store);
+        batch.meta("seed", &seed);
+        batch.commit()?;
+        Ok(Self {
+            applied: store.meta("applied")?.unwrap_or(0),
+            fold: load(&store, seed, Arc::default(), options, After::Process)?,
+            store,
+        })
     }
 }
 

@@ -16,6 +16,7 @@
 //! All keys are big-endian, so that they sort as they count, and what belongs to a host lies together.
 
 use std::fs;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use orbweaver_model::{Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
 use crate::faults;
+use crate::journal;
 use crate::record::{FORMAT, Fate, LinkRecord, decode, encode};
 use crate::tables::{Table, View};
 
@@ -76,6 +78,12 @@ impl Keyspaces {
         if !path.exists() {
             Self::create(path, memory)?;
         }
+        Self::reopen(path, memory)
+    }
+
+    /// Opens a store that is there.
+    pub(crate) fn reopen(path: &Path, memory: u64) -> Result<Self> {
+        journal::inspect(path)?;
         Self::open_at(path, memory)
     }
 
@@ -107,17 +115,18 @@ impl Keyspaces {
         }
     }
 
-    fn open_at(path: &Path, memory: u64) -> Result<Self> {
+    pub(crate) fn open_at(path: &Path, memory: u64) -> Result<Self> {
         faults::call()?;
-        let db = Database::builder(path)
+        let builder = Database::builder(path)
             .cache_size((memory / 2).max(4 << 20))
             .max_journaling_size((memory / 2).max(64 << 20))
-            .worker_threads(1)
-            .open()
-            .map_err(|error| match error {
-                fjall::Error::Locked => Error::InUse(path.into()),
-                other => other.into(),
-            })?;
+            .worker_threads(1);
+        // Some damage to its files makes the store panic while it opens them.
+        let opened = panic::catch_unwind(AssertUnwindSafe(|| builder.open()));
+        let db = match opened.unwrap_or(Err(fjall::Error::Unrecoverable)) {
+            Err(fjall::Error::Locked) => return Err(Error::InUse(path.into())),
+            opened => opened?,
+        };
         // Small memtables: ten keyspaces share the budget.
         let memtable = (memory / 16).clamp(1 << 20, 64 << 20);
         let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable);

@@ -13,12 +13,15 @@ mod faults;
 mod fold;
 mod hosts;
 mod index;
+mod journal;
 mod keyspaces;
 mod ledger;
 mod log;
 mod reader;
 mod record;
+mod salvage;
 mod seen;
+mod survey;
 mod tables;
 mod visits;
 

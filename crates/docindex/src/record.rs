@@ -1,4 +1,4 @@
-//! The records of the doc index as they lie on disk: a version byte, then postcard.
+//! The records of the doc index as they lie on disk: a version byte, a checksum, then postcard.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use orbweaver_model::{
 use crate::error::{Error, Result};
 
 /// The format of everything in the doc index; `docs/formats/docindex.md` describes it.
-pub const FORMAT: u8 = 1;
+pub const FORMAT: u8 = 2;
 
 /// How a URL became known. Written once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,10 +183,20 @@ fn average(before: u32, now: u32) -> u32 {
     u32::try_from(sum / 8).unwrap_or(u32::MAX)
 }
 
+/// Bytes before the record itself: the format and the checksum.
+const HEAD: usize = 5;
+
 /// Writes a record.
 pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     // Writing plain data into a vector cannot fail; an empty value would be found by every reader.
-    postcard::to_extend(record, vec![FORMAT]).unwrap_or_default()
+    let mut bytes = postcard::to_extend(record, vec![FORMAT, 0, 0, 0, 0]).unwrap_or_default();
+    if let Some((head, rest)) = bytes.split_at_mut_checked(HEAD) {
+        let sum = checksum(rest);
+        if let Some(place) = head.get_mut(1..) {
+            place.copy_from_slice(&sum);
+        }
+    }
+    bytes
 }
 
 /// Reads a record.
@@ -194,11 +204,30 @@ pub(crate) fn decode<T: DeserializeOwned>(keyspace: &'static str, bytes: &[u8]) 
     let damaged = |why: String| Error::Record { keyspace, why };
     match bytes.split_first() {
         Some((&FORMAT, rest)) => {
+            let Some((sum, rest)) = rest.split_first_chunk::<4>() else {
+                return Err(damaged("it is cut short".into()));
+            };
+            if *sum != checksum(rest) {
+                return Err(damaged("its checksum is wrong".into()));
+            }
             postcard::from_bytes(rest).map_err(|error| damaged(error.to_string()))
         }
         Some((other, _)) => Err(damaged(format!("unknown format {other}"))),
         None => Err(damaged("it is empty".into())),
     }
+}
+
+/// Whether a record is as it was written, whatever it is a record of.
+pub(crate) fn is_intact(bytes: &[u8]) -> bool {
+    let rest = bytes.strip_prefix(&[FORMAT]);
+    rest.and_then(<[u8]>::split_first_chunk::<4>)
+        .is_some_and(|(sum, rest)| *sum == checksum(rest))
+}
+
+/// The store checks its blocks; this checks what came through the store, the RAM between included. 32 bits
+/// do: a record is not attacked, it rots.
+fn checksum(record: &[u8]) -> [u8; 4] {
+    (xxhash_rust::xxh3::xxh3_64(record) as u32).to_le_bytes()
 }
 
 #[cfg(test)]
@@ -237,6 +266,11 @@ mod tests {
         assert_eq!(decode::<LinkRecord>("urls", &bytes).unwrap(), record);
         for cut in 0..bytes.len() {
             assert!(decode::<LinkRecord>("urls", &bytes[..cut]).is_err());
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode::<LinkRecord>("urls", &flipped).is_err(), "bit {bit}");
         }
         let mut other = bytes;
         other[0] = 9;

@@ -84,7 +84,12 @@ pub(crate) fn ending_of(error: &anyhow::Error) -> Ending {
         return fatal.ending;
     }
     match error.downcast_ref::<Index>() {
-        Some(Index::InUse(_) | Index::Version { .. } | Index::Record { .. }) => {
+        Some(
+            Index::InUse(_)
+            | Index::Version { .. }
+            | Index::Record { .. }
+            | Index::Unopenable { .. },
+        ) => {
             return Ending::Directory;
         }
         Some(Index::Store(_) | Index::Stopped) => return Ending::Disk,

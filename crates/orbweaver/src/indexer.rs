@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tracing::warn;
 
-use orbweaver_docindex::{Budgets, DocIndex, Ledger, Wanted};
+use orbweaver_docindex::{Budgets, DocIndex, Error as Trouble, Ledger, Wanted};
 use orbweaver_model::{Candidate, Event, RobotsRecord, Timestamp};
 
 use orbweaver_model::Clock;
@@ -98,6 +98,8 @@ pub(crate) struct Standing {
     pub(crate) only_blocked: bool,
     /// Why the index is not at work, while it is not.
     pub(crate) trouble: Option<String>,
+    /// What damage has cost, in words.
+    pub(crate) lost: Option<String>,
     /// How far the results of a store elsewhere are on the disk itself.
     pub(crate) results: u64,
 }
@@ -179,6 +181,7 @@ impl Running {
             synced_results: 0,
             dirty: false,
             changes: Vec::new(),
+            lost: None,
             blocked_since: None,
         };
         thread::Builder::new()
@@ -221,6 +224,8 @@ struct Work {
     dirty: bool,
     /// Who waits for a change to be on the disk. Filled and emptied with each group, unless it fails.
     changes: Vec<Sender<()>>,
+    /// What damage has cost so far.
+    lost: Option<String>,
     /// Since when nothing is left but URLs of blocked hosts.
     blocked_since: Option<Timestamp>,
 }
@@ -271,17 +276,17 @@ impl Work {
     fn mend(&mut self, error: anyhow::Error, before: u64) -> Result<()> {
         let mut error = error;
         loop {
-            let known = error.downcast_ref::<orbweaver_docindex::Error>();
-            if !known.is_some_and(orbweaver_docindex::Error::is_trouble) {
+            let known = error.downcast_ref::<Trouble>();
+            let Some(known) = known.filter(|known| known.is_trouble()) else {
                 return Err(error);
-            }
+            };
             self.complain(&error);
             let stopping = self.stopping.load(Ordering::Relaxed);
-            match self.take_up(before) {
+            match self.take_up(known, before) {
                 Ok(()) => break,
                 Err(_) if stopping => return Err(error),
                 // The first complaint says what happened; that the index is closed since then is no news.
-                Err(orbweaver_docindex::Error::Stopped | orbweaver_docindex::Error::InUse(_)) => {}
+                Err(Trouble::Stopped | Trouble::InUse(_)) => {}
                 Err(other) => error = other.into(),
             }
             thread::sleep(MENDING);
@@ -292,8 +297,8 @@ impl Work {
         Ok(())
     }
 
-    fn take_up(&mut self, before: u64) -> orbweaver_docindex::Result<()> {
-        self.index.recover()?;
+    fn take_up(&mut self, trouble: &Trouble, before: u64) -> Result<(), Trouble> {
+        self.index.recover(trouble)?;
         // Candidates that were claimed but did not get on their way.
         self.index.take_back(before)
     }
@@ -445,8 +450,10 @@ impl Work {
         usize::try_from(self.options.pages.saturating_sub(spent)).unwrap_or(usize::MAX)
     }
 
-    fn publish(&self, waits_until: Option<Timestamp>, only_blocked: bool) {
+    fn publish(&mut self, waits_until: Option<Timestamp>, only_blocked: bool) {
+        self.lost = self.index.take_lost().or(self.lost.take());
         let standing = Standing {
+            lost: self.lost.clone(),
             ledger: self.index.ledger().clone(),
             waits_until,
             only_blocked,

@@ -323,6 +323,7 @@ impl Ring {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut cpu = (Instant::now(), progress::cpu_time());
         let mut said = None;
+        let mut said_lost = None;
         let mut ended = self.urlserver_ended.clone();
         let reason = loop {
             let now = *wishes.borrow_and_update();
@@ -343,6 +344,11 @@ impl Ring {
                         cpu = (Instant::now(), used);
                     }
                     self.mind_the_disk(now.paused).await;
+                    let lost = lock(&self.index.standing).lost.clone();
+                    if let Some(lost) = lost.filter(|lost| said_lost.as_ref() != Some(lost)) {
+                        progress.say(&format!("orbweaver: {lost}"));
+                        said_lost = Some(lost);
+                    }
                     let trouble = self.helm.trouble();
                     if trouble != said {
                         progress.say(&format!("orbweaver: {}", trouble.as_deref().unwrap_or("the store writes again")));

@@ -195,7 +195,10 @@ fn write_unarchived(dir: &CrawlDir, reader: &Reader, out: &mut dyn Write) -> Res
         archived.insert(seed.hash(&line.url));
     })?;
     for entry in reader.entries() {
-        let Entry { link, fate } = entry?;
+        // What cannot be read has been named.
+        let Ok(Entry { link, fate }) = entry else {
+            break;
+        };
         let fetched =
             fate.is_some_and(|fate| fate.due.is_none() && fate.report.outcome.class.is_document());
         if fetched && !archived.contains(&seed.hash(link.url.as_str())) {

@@ -1,0 +1,332 @@
+//! Saving a damaged store: everything that can be read goes into a new one, which then is made whole.
+//!
+//! A damaged block would stop the store again and again, whenever it sorts its files anew. So the readable
+//! records are copied, the old store is kept beside the new one, and what follows from other records is
+//! worked out again: what waits, how much there is of it, and the ledger.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fjall::AbstractTree;
+use tracing::warn;
+
+use orbweaver_model::{KeySeed, Timestamp, UrlKey};
+
+use crate::error::{Error, Result};
+use crate::fold::claims::open_claims;
+use crate::journal;
+use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key, read_due_key};
+use crate::ledger::Ledger;
+use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode, is_intact};
+use crate::survey::{Damage, read_files};
+
+/// Records copied in one commit.
+const GROUP: usize = 4096;
+
+/// What was saved, and what could not be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Saved {
+    /// What could not be read.
+    pub(crate) damage: Vec<Damage>,
+    /// Where the old store is.
+    pub(crate) kept: PathBuf,
+}
+
+/// Reads everything; what cannot be read comes back.
+pub(crate) fn survey(store: &Keyspaces) -> Result<Vec<Damage>> {
+    let mut damage = Vec::new();
+    for table in store.tables() {
+        let mut unreadable = Vec::new();
+        let mut each = |key: &[u8], value: Option<&[u8]>| -> Result<()> {
+            if let Some(Err(error)) = value.map(|value| legible(table.name(), key, value)) {
+                let what = format!("key {}: {error}", crate::survey::hex(key));
+                let keyspace = table.name();
+                unreadable.push(Damage { keyspace, what });
+            }
+            Ok(())
+        };
+        read_files(table, &mut each, &mut |found| damage.push(found))?;
+        damage.append(&mut unreadable);
+    }
+    Ok(damage)
+}
+
+/// Mends the store at `path`: what it lost, in words, and where the old one is kept. When the store is
+/// opened again after trouble nothing may be wrong with it; then it stays as it is.
+pub(crate) fn rescue(path: &Path, memory: u64, must: bool) -> Result<Option<String>> {
+    let mut lost = journal::mend(path)?;
+    let store = Keyspaces::reopen(path, memory).map_err(|error| unopenable(path, error))?;
+    if lost.is_empty() && !must && survey(&store)?.is_empty() {
+        return Ok(None);
+    }
+    let saved = salvage(path, memory, store).map_err(|error| unopenable(path, error))?;
+    let damage = saved.damage.iter();
+    lost.extend(damage.map(|Damage { keyspace, what }| format!("{keyspace}: {what}")));
+    let (count, kept) = (lost.len(), saved.kept.display());
+    let first = lost.into_iter().next().unwrap_or_default();
+    Ok(Some(format!(
+        "the doc index was damaged in {count} places ({first}); what could be read was saved, the old index is kept as {kept}"
+    )))
+}
+
+/// What is damaged so that nothing can be saved.
+fn unopenable(path: &Path, error: Error) -> Error {
+    match error {
+        error if error.is_damage() => Error::Unopenable {
+            path: path.into(),
+            why: error.to_string(),
+        },
+        other => other,
+    }
+}
+
+/// Copies what can be read of the store at `path` into a new one and puts that in its place.
+pub(crate) fn salvage(path: &Path, memory: u64, store: Keyspaces) -> Result<Saved> {
+    let fresh_path = path.with_extension(format!("new-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&fresh_path);
+    let fresh = Keyspaces::open_at(&fresh_path, memory)?;
+    let mut saved = Saved::default();
+    for (from, to) in store.tables().into_iter().zip(fresh.tables()) {
+        // What is in memory only goes to a file, which reads no other file.
+        if let Some(keyspace) = from.keyspace() {
+            keyspace
+                .tree
+                .flush_active_memtable(0)
+                .map_err(fjall::Error::from)?;
+        }
+        let mut batch = Batch::new(&fresh);
+        let mut waiting = 0;
+        let mut unreadable = Vec::new();
+        let mut each = |key: &[u8], value: Option<&[u8]>| -> Result<()> {
+            match value.map(|value| (value, legible(from.name(), key, value))) {
+                Some((value, Ok(()))) => batch.put_raw(to, key, value),
+                Some((_, Err(error))) => {
+                    let what = format!("key {}: {error}", crate::survey::hex(key));
+                    let keyspace = from.name();
+                    unreadable.push(Damage { keyspace, what });
+                }
+                None => batch.remove(to, key),
+            }
+            waiting += 1;
+            if waiting >= GROUP {
+                waiting = 0;
+                std::mem::replace(&mut batch, Batch::new(&fresh)).commit()?;
+            }
+            Ok(())
+        };
+        read_files(from, &mut each, &mut |found| saved.damage.push(found))?;
+        saved.damage.append(&mut unreadable);
+        batch.commit()?;
+    }
+    reconcile(&fresh)?;
+    fresh.sync()?;
+    drop(fresh);
+    drop(store);
+    saved.kept = exchange(path, &fresh_path)?;
+    for Damage { keyspace, what } in &saved.damage {
+        warn!(keyspace, what, "damaged in the doc index");
+    }
+    Ok(saved)
+}
+
+/// Puts a new store in the place of an old one, which gets a name of its own.
+fn exchange(path: &Path, fresh: &Path) -> Result<PathBuf> {
+    let free = (1..)
+        .map(|n: u32| path.with_extension(format!("damaged-{n}")))
+        .find(|kept| !kept.exists());
+    let kept = free.unwrap_or_else(|| path.with_extension("damaged"));
+    fs::rename(path, &kept).map_err(fjall::Error::from)?;
+    fs::rename(fresh, path).map_err(fjall::Error::from)?;
+    Ok(kept)
+}
+
+/// Whether a record of this keyspace is what was written.
+fn legible(keyspace: &'static str, key: &[u8], value: &[u8]) -> Result<()> {
+    let sized = |length| match key.len() == length {
+        true => Ok(()),
+        false => Err(Error::Record {
+            keyspace,
+            why: "its key has a wrong length".into(),
+        }),
+    };
+    match keyspace {
+        "urls" => sized(16).and(decode::<LinkRecord>(keyspace, value).map(drop)),
+        "fates" => sized(16).and(decode::<Fate>(keyspace, value).map(drop)),
+        "queue" => sized(16).and(decode::<QueueRecord>(keyspace, value).map(drop)),
+        "claims" => sized(8).and(decode::<ClaimRecord>(keyspace, value).map(drop)),
+        "hosts" => sized(8).and(decode::<HostRecord>(keyspace, value).map(drop)),
+        "due" | "visits" => sized(24),
+        "seeds" => Ok(()),
+        "meta" if key == b"format" => Ok(()),
+        _ if is_intact(value) => Ok(()),
+        _ => Err(Error::Record {
+            keyspace,
+            why: "its checksum is wrong".into(),
+        }),
+    }
+}
+
+/// A store that loses records keeps its promises all the same.
+fn reconcile(store: &Keyspaces) -> Result<()> {
+    let Some(seed) = store.meta::<KeySeed>("seed")? else {
+        return Err(Error::Record {
+            keyspace: "meta",
+            why: "the secret that keys all others is gone".into(),
+        });
+    };
+    let mut mending = Mending {
+        store,
+        seed,
+        batch: Batch::new(store),
+        waiting: 0,
+    };
+    mending.links_from_queue()?;
+    mending.flush()?;
+    mending.drop_strays()?;
+    mending.flush()?;
+    mending.count()
+}
+
+struct Mending<'a> {
+    store: &'a Keyspaces,
+    seed: KeySeed,
+    batch: Batch<'a>,
+    waiting: usize,
+}
+
+impl Mending<'_> {
+    fn flush(&mut self) -> Result<()> {
+        self.waiting = 0;
+        std::mem::replace(&mut self.batch, Batch::new(self.store)).commit()
+    }
+
+    fn wrote(&mut self) -> Result<()> {
+        self.waiting += 1;
+        if self.waiting >= GROUP {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// A URL that is only in the queue becomes known again by that; one that is finished leaves it.
+    fn links_from_queue(&mut self) -> Result<()> {
+        let store = self.store;
+        for row in store.queue.iter() {
+            let (place, value) = row.into_inner()?;
+            let waiting = decode::<QueueRecord>("queue", &value)?;
+            let key = waiting.url.key(self.seed);
+            if store.fate(key)?.is_some_and(|fate| fate.due.is_none()) {
+                self.batch.remove(&store.queue, &place);
+            } else if !store.urls.contains_key(key.to_bytes())? {
+                let link = LinkRecord {
+                    doc_id: waiting.doc_id,
+                    url: waiting.url,
+                    kind: waiting.kind,
+                    depth: waiting.depth,
+                    // The second byte of the rank, which follows the hash of the host.
+                    priority: place.get(9).copied().unwrap_or(0),
+                    via: None,
+                    chain: waiting.chain,
+                    seen: Timestamp::default(),
+                };
+                self.batch.put(&store.urls, &key.to_bytes(), &link);
+            }
+            self.wrote()?;
+        }
+        Ok(())
+    }
+
+    /// What belongs to URLs that are lost goes too: whoever links to them makes them known again.
+    fn drop_strays(&mut self) -> Result<()> {
+        let store = self.store;
+        for row in store.fates.iter() {
+            let key = row.key()?;
+            if !store.urls.contains_key(&key)? {
+                self.batch.remove(&store.fates, &key);
+                self.wrote()?;
+            }
+        }
+        for table in [&store.due, &store.visits] {
+            for row in table.iter() {
+                let bytes = row.key()?;
+                let Some((due, key)) = read_due_key(&bytes) else {
+                    continue;
+                };
+                let fate = store.fate(key)?;
+                let planned = fate.and_then(|fate| match table.name() {
+                    "due" => fate.due,
+                    _ => fate.revisit.and_then(|revisit| revisit.due),
+                });
+                if planned != Some(due) || !store.urls.contains_key(key.to_bytes())? {
+                    self.batch.remove(table, &bytes);
+                    self.wrote()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every URL is finished or rests somewhere, and the counts say how many.
+    fn count(&mut self) -> Result<()> {
+        let store = self.store;
+        let claims = open_claims(store)?;
+        let said: Ledger = store.meta("ledger")?.unwrap_or_default();
+        let mut ledger = Ledger::default();
+        let mut last_doc = 0;
+        let mut hosts: HashMap<u64, (u32, String)> = HashMap::new();
+        for row in store.urls.iter() {
+            let (bytes, value) = row.into_inner()?;
+            let link = decode::<LinkRecord>("urls", &value)?;
+            let Ok(key) = bytes.as_ref().try_into().map(UrlKey::from_bytes) else {
+                continue;
+            };
+            last_doc = last_doc.max(link.doc_id);
+            ledger.accept();
+            let host = hosts
+                .entry(key.host)
+                .or_insert_with(|| (0, link.url.host().into()));
+            let fate = store.fate(key)?;
+            if let Some(fate) = fate.as_ref().filter(|fate| fate.due.is_none()) {
+                ledger.finish(fate.report.outcome.class);
+                continue;
+            }
+            host.0 += 1;
+            let place = queue_key(key.host, link.rank());
+            let due = fate.as_ref().and_then(|fate| fate.due);
+            let rests = store.queue.contains_key(place)?
+                || claims.contains_key(&key)
+                || match due {
+                    Some(due) => store.due.contains_key(due_key(due, key))?,
+                    None => false,
+                };
+            if !rests {
+                let attempts = fate.as_ref().map_or(0, |fate| fate.attempts);
+                let revisit = fate.and_then(|fate| fate.revisit);
+                let waiting = link.queued(key, attempts, revisit);
+                self.batch.put(&store.queue, &place, &waiting);
+                self.wrote()?;
+            }
+        }
+        self.write_hosts(hosts)?;
+        (ledger.bytes, ledger.attempts) = (said.bytes, said.attempts);
+        self.batch.meta("ledger", &ledger);
+        let before: u32 = store.meta("last_doc")?.unwrap_or(0);
+        self.batch.meta("last_doc", &last_doc.max(before));
+        self.flush()
+    }
+
+    fn write_hosts(&mut self, hosts: HashMap<u64, (u32, String)>) -> Result<()> {
+        let store = self.store;
+        for (hash, (queued, name)) in hosts {
+            let known = store.hosts.get(hash.to_be_bytes())?;
+            let known = known.map(|bytes| decode::<HostRecord>("hosts", &bytes));
+            let mut record = known.transpose()?.unwrap_or_default();
+            record.name = name;
+            record.queued = queued;
+            self.batch.put(&store.hosts, &hash.to_be_bytes(), &record);
+            self.wrote()?;
+        }
+        Ok(())
+    }
+}
