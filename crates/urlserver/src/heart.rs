@@ -242,6 +242,10 @@ impl Heart {
 
     /// The request of an order was written at `at`.
     pub fn sent(&mut self, trans: TransId, at: Timestamp, now: Timestamp) {
+        // Where one is out at a time, the next waits for its end in any case.
+        if self.options.host_concurrent.max(self.options.ip_concurrent) == 1 {
+            return;
+        }
         let ip_delay = self.ip_delay;
         let Some((slot, host)) = self.bench.pair(trans.slot) else {
             return;
