@@ -275,7 +275,18 @@ impl Http1 {
         let (request, record) = self.tap.lock().end();
         let received = record.len();
         let record = shrunk(record);
-        let limit = errand.max_body_end(place.end).min(record.len());
+        // A body that came with its head in one read can pass a small limit before anybody looked.
+        let most = errand.max_body_end(place.end);
+        let whole = match framing {
+            Framing::Length(length) => {
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                place.end.saturating_add(length).min(record.len())
+            }
+            Framing::Chunked if record.len() > most => Chunks::walk(&record, place.end).end,
+            Framing::Chunked | Framing::Close => record.len(),
+        };
+        let cut = cut.or((whole > most).then_some(Truncation::Length));
+        let limit = most.min(record.len());
         let (end, raw) = match framing {
             Framing::Length(length) => {
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
