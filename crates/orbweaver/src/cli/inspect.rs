@@ -1,5 +1,7 @@
 //! `orbweaver inspect`: one parser at a time, on a file or on JSON lines.
 
+mod wire;
+
 use std::io::{BufRead, BufWriter, Read, Write};
 use std::path::PathBuf;
 
@@ -15,7 +17,8 @@ use crate::exit::{Ending, Fatal};
 
 /// Show what one parser makes of an input
 ///
-/// Reads a file or standard input and prints JSON. With --batch every line of the input is a JSON question
+/// Reads a file or standard input and prints JSON; a captured conversation of two daemons (wire) is printed
+/// in words, a line a message. With --batch every line of the input is a JSON question
 /// and every line of the output its answer, in order; a question that cannot be read is answered with
 /// {"error": …}.
 #[derive(clap::Args, Debug)]
@@ -29,19 +32,36 @@ Questions and answers of --batch:
 Examples:
   orbweaver inspect robots robots.txt --agent orbweaver --url https://example.org/private/
   curl -s https://example.org | orbweaver inspect links --url https://example.org/
+  orbweaver inspect wire --store captured.bin
   echo '{\"href\": \"../a\", \"base\": \"http://example.org/x/y\"}' | orbweaver inspect url --batch")]
 pub(crate) struct Args {
     /// Which parser
     #[arg(value_enum)]
     what: What,
 
-    /// The input; standard input when left out
+    /// The input; standard input when left out, or -
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
     /// JSON lines in, JSON lines out
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["line", "store", "answers", "results"])]
     batch: bool,
+
+    /// wire: the line protocol, both sides; the default for what begins like text
+    #[arg(long, group = "protocol")]
+    line: bool,
+
+    /// wire: records from a spider to a store; the default for anything else
+    #[arg(long, group = "protocol")]
+    store: bool,
+
+    /// wire: the answers of a store
+    #[arg(long, group = "protocol")]
+    answers: bool,
+
+    /// wire: results from a store to a URL server, or what that says
+    #[arg(long, group = "protocol")]
+    results: bool,
 
     /// The URL that the input came from, or that is asked about
     #[arg(long, value_name = "URL")]
@@ -62,6 +82,8 @@ enum What {
     Links,
     /// The URLs of a sitemap
     Sitemap,
+    /// A captured conversation of two daemons, one direction of it
+    Wire,
 }
 
 #[derive(Deserialize)]
@@ -98,6 +120,13 @@ struct SitemapQuestion {
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let mut out = BufWriter::new(std::io::stdout().lock());
+        let is_wire = matches!(self.what, What::Wire);
+        if is_wire && self.batch {
+            return Err(Fatal::input("wire has no --batch"));
+        }
+        if self.protocol().is_some() && !is_wire {
+            return Err(Fatal::input("a protocol can be named for wire only"));
+        }
         if self.batch {
             self.batch(&mut out)?;
         } else {
@@ -123,6 +152,7 @@ impl Args {
                 What::Sitemap => ask(&line, |q: SitemapQuestion| {
                     sitemap(&bytes(q.body, q.body_base64)?, &q.url)
                 }),
+                What::Wire => return Ok(()),
             };
             writeln!(
                 out,
@@ -140,6 +170,10 @@ impl Args {
         self.input()?
             .read_to_end(&mut body)
             .context("cannot read the input")?;
+        if matches!(self.what, What::Wire) {
+            let kind = self.protocol().unwrap_or_else(|| wire::Kind::guess(&body));
+            return wire::show(&body, kind, out);
+        }
         if matches!(self.what, What::Url) {
             for line in String::from_utf8_lossy(&body)
                 .lines()
@@ -157,7 +191,7 @@ impl Args {
                 .ok_or("give the URL of the input with --url".to_owned())
         };
         let answer = match self.what {
-            What::Url => return Ok(()),
+            What::Url | What::Wire => return Ok(()),
             What::Robots => from().and_then(|url| robots(&body, &self.agent, url)),
             What::Links => from().and_then(|url| links(&body, url)),
             What::Sitemap => sitemap(&body, self.url.as_deref().unwrap_or("http://localhost/")),
@@ -166,15 +200,26 @@ impl Args {
         Ok(())
     }
 
+    fn protocol(&self) -> Option<wire::Kind> {
+        [
+            (self.line, wire::Kind::Line),
+            (self.store, wire::Kind::Store),
+            (self.answers, wire::Kind::Answers),
+            (self.results, wire::Kind::Results),
+        ]
+        .into_iter()
+        .find_map(|(named, kind)| named.then_some(kind))
+    }
+
     fn input(&self) -> Result<Box<dyn Read>> {
         match &self.file {
-            Some(path) => {
+            Some(path) if path.as_os_str() != "-" => {
                 let file = std::fs::File::open(path).map_err(|error| {
                     Fatal::input(format!("cannot read {}: {error}", path.display()))
                 })?;
                 Ok(Box::new(file))
             }
-            None => Ok(Box::new(std::io::stdin())),
+            _ => Ok(Box::new(std::io::stdin())),
         }
     }
 }
