@@ -120,7 +120,11 @@ async fn tell(
             }
             None => tokio::select! {
                 changed = durable.changed() => changed?,
-                changed = begin.changed() => changed?,
+                changed = begin.changed() => {
+                    changed?;
+                    // Seen, but not acted on yet.
+                    begin.mark_changed();
+                }
             },
         }
     }
