@@ -63,7 +63,7 @@ fn open(dir: &Path, now: u64) -> DocIndex {
         recrawl: true,
         ..IndexOptions::default()
     };
-    DocIndex::open(dir, options, at(now)).unwrap()
+    DocIndex::open(&dir.join("index"), options, at(now)).unwrap()
 }
 
 /// The URLs that can be had at a time.
