@@ -74,7 +74,8 @@ pub(crate) fn run(folder: &Path) -> Result<()> {
     graded.and(sound)
 }
 
-fn orbweaver() -> Command {
+/// The crawler as it was built.
+pub(crate) fn orbweaver() -> Command {
     Command::new(shell::target().join("release/orbweaver"))
 }
 
@@ -140,7 +141,7 @@ impl Drop for Server {
 }
 
 /// One request to the control address; the body of the answer.
-fn ask(address: &str, method: &str, path: &str) -> Result<Vec<u8>> {
+pub(crate) fn ask(address: &str, method: &str, path: &str) -> Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     write!(
@@ -178,7 +179,7 @@ fn watched(command: &mut Command) -> Result<u64> {
 }
 
 /// The kernel's own record of the highest resident size so far, in KiB.
-fn peak_rss(process: u32) -> Option<u64> {
+pub(crate) fn peak_rss(process: u32) -> Option<u64> {
     let mut status = String::new();
     let mut file = File::open(format!("/proc/{process}/status")).ok()?;
     file.read_to_string(&mut status).ok()?;

@@ -3,7 +3,9 @@
 //! Each recipe is a file. Nothing here is part of the crawler, and nothing has to be installed first.
 
 mod bench;
+mod fuzz;
 mod heart;
+mod honest;
 mod hostile;
 mod kill;
 mod shell;
@@ -20,7 +22,10 @@ cargo xtask kill [N] [NAMES]  kill crawls with -9 N times (1000 if left out), re
 cargo xtask bench crawl …     what a crawl costs, beside a bare client and a naive loop
 cargo xtask sim-heart [HOSTS] [URLS] [SEED]
                               a week of crawling in virtual time: a million hosts and 50 million URLs if left out
-cargo xtask hostile DIR       crawl the hostile server in DIR and let it grade what came of it";
+cargo xtask hostile DIR       crawl the hostile server in DIR and let it grade what came of it
+cargo xtask honest            what the hostile web costs honest hosts in speed, and the crawler in memory
+cargo xtask fuzz [SECONDS] [TARGET]
+                              mutated input for every parser of outside bytes, 60 s each if left out";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +49,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ("bench", rest) => bench::run(rest),
         ("sim-heart", rest) => heart::run(rest),
         ("hostile", [folder]) => hostile::run(folder.as_ref()),
+        ("honest", []) => honest::run(),
+        ("fuzz", rest) => fuzz::run(rest),
         ("help" | "-h" | "--help", _) => {
             shell::say(RECIPES);
             Ok(())
