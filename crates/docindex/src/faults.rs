@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(sound.column(Column::Done), 89);
         let mut hit = 0;
         for (count, late) in [(1, false), (3, false), (1, true)] {
-            for call in (1..).step_by(3) {
+            for call in (1..).step_by(23) {
                 let dir = around.path().join(format!("{call}-{count}-{late}"));
                 let (ledger, answered, failures) = crawl(&dir, (call, count, late));
                 assert_eq!(
@@ -262,11 +262,11 @@ mod tests {
                 );
                 std::fs::remove_dir_all(dir).unwrap();
                 hit += failures;
-                if failures == 0 && !late || call > 600 {
+                if failures == 0 && !late || call > 400 {
                     break;
                 }
             }
         }
-        assert!(hit > 100, "only {hit} calls failed");
+        assert!(hit > 12, "only {hit} calls failed");
     }
 }

@@ -9,16 +9,15 @@ use tracing::{info, warn};
 use orbweaver_model::{Event, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
 use crate::budgets::Budgets;
-use crate::domains::{DomainOf, Domains};
+use crate::domains::DomainOf;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
-use crate::fold::claims::{Claims, open_claims};
-use crate::hosts::Hosts;
-use crate::keyspaces::{Batch, Keyspaces, read_due_key};
+use crate::keyspaces::{Batch, Keyspaces};
 use crate::ledger::Ledger;
+use crate::load::{After, Begun, load};
 use crate::log::{LocalLog, PartitionLog};
 use crate::reader::{Reader, Shared};
-use crate::record::{ClaimRecord, HostRecord, decode};
+use crate::record::{HostRecord, decode};
 use crate::salvage::rescue;
 use crate::seen::Seen;
 
@@ -337,115 +336,10 @@ impl<L: PartitionLog> DocIndex<L> {
     }
 }
 
-/// A store that has just been opened, with what goes with it in RAM.
-struct Begun {
-    store: Keyspaces,
-    fold: Fold,
-    applied: u64,
-}
-
-impl Begun {
-    fn at(path: &Path, options: &IndexOptions) -> Result<Self> {
-        let store = Keyspaces::open(path, options.memory)?;
-        Keyspaces::sweep(path);
-        let seed = match store.meta("seed")? {
-            Some(seed) => seed,
-            None if store.urls.iter().next().is_none() => options.seed,
-            None => {
-                return Err(Error::Record {
-                    keyspace: "meta",
-                    why: "the secret that keys all others is gone".into(),
-                });
-            }
-        };
-        // Written by every process, for without it all is lost, and one place on a disk is soon damaged.
-        let mut batch = Batch::new(&store);
-        batch.meta("seed", &seed);
-        batch.commit()?;
-        Ok(Self {
-            applied: store.meta("applied")?.unwrap_or(0),
-            fold: load(&store, seed, Arc::default(), options, After::Process)?,
-            store,
-        })
-    }
-}
-
 /// How much memory an event takes, in links.
 fn weight(event: &Event) -> usize {
     match event {
         Event::Links { links, .. } | Event::Done { links, .. } => 1 + links.len(),
         _ => 1,
     }
-}
-
-/// What was before the store was opened.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
-    /// Another process: its claims return to the queue when the epoch is folded.
-    Process,
-    /// This process: its claims are with the URL server.
-    Trouble,
-}
-
-/// Brings the RAM side of the fold to where the store is.
-fn load(
-    store: &Keyspaces,
-    seed: KeySeed,
-    seen: Arc<Seen>,
-    options: &IndexOptions,
-    after: After,
-) -> Result<Fold> {
-    let domains = (!options.budgets.domain.is_open()).then(|| Domains::new(options.domain_of));
-    let mut hosts = Hosts::new(domains);
-    for guard in store.hosts.iter() {
-        let (key, value) = guard.into_inner()?;
-        if let Ok(hash) = key.as_ref().try_into().map(u64::from_be_bytes) {
-            hosts.load(hash, decode::<HostRecord>("hosts", &value)?);
-        }
-    }
-    let mut next_due = None;
-    for guard in store.due.iter() {
-        if let Some((due, key)) = read_due_key(&guard.key()?) {
-            next_due = next_due.or(Some(due));
-            hosts.not_waiting(key.host);
-        }
-    }
-    let mut last_batch = 0;
-    for guard in store.claims.iter() {
-        let (number, value) = guard.into_inner()?;
-        last_batch = number
-            .as_ref()
-            .try_into()
-            .map_or(last_batch, u64::from_be_bytes);
-        for claim in decode::<ClaimRecord>("claims", &value)?.urls {
-            let open = Fold::is_open(&claim, store.fate(claim.key)?.as_ref());
-            if open && after == After::Process {
-                hosts.not_waiting(claim.key.host);
-            }
-        }
-    }
-    let mut claims = Claims::default();
-    if after == After::Trouble {
-        claims = open_claims(store)?;
-        claims.keys().for_each(|key| hosts.not_waiting(key.host));
-    }
-    hosts.begin_turns();
-    let ledger = store.meta("ledger")?.unwrap_or_default();
-    let last_doc = store.meta("last_doc")?.unwrap_or(0);
-    let mut fold = Fold::new(seed, ledger, hosts, last_doc);
-    fold.latest = store.meta("latest")?.unwrap_or_default();
-    fold.next_due = next_due;
-    let first = store.visits.iter().next();
-    let first = first.map(|guard| guard.key()).transpose()?;
-    fold.results = store.meta("results")?.unwrap_or(0);
-    fold.next_visit = first.and_then(|key| Some(read_due_key(&key)?.0));
-    fold.last_batch = last_batch;
-    fold.keep_claims(claims);
-    fold.seen = seen;
-    for guard in store.urls.iter() {
-        if let Ok(bytes) = guard.key()?.as_ref().try_into() {
-            fold.seen.insert(UrlKey::from_bytes(bytes));
-        }
-    }
-    Ok(fold)
 }

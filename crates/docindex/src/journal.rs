@@ -28,7 +28,7 @@ pub(crate) fn inspect(path: &Path) -> Result<()> {
     }
     // Without it the store would begin anew over what is there.
     let marker = path.join("version");
-    if !marker.is_file() {
+    if !marker.is_file() && entries(path).next().is_some() {
         return Err(Error::Record {
             keyspace: "files",
             why: format!("{} is missing", marker.display()),
@@ -236,10 +236,16 @@ fn take(file: &mut impl Read, scratch: &mut Vec<u8>, count: u64) -> io::Result<(
 /// How far it is to the end of a batch, that included; none when no more comes.
 fn to_trailer(file: &mut impl Read) -> io::Result<Option<u64>> {
     let mut window = [0; 4];
-    let mut chunk = [0; 1 << 13];
+    let mut chunk = vec![0; 1 << 17];
     let mut passed = 0;
     loop {
         let count = file.read(&mut chunk)?;
+        // A new journal is 64 MiB of nothing.
+        if count > 0 && chunk.iter().take(count).all(|byte| *byte == 0) {
+            passed += count as u64;
+            window = [0; 4];
+            continue;
+        }
         for byte in chunk.iter().take(count) {
             window.rotate_left(1);
             window[3] = *byte;

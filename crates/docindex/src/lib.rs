@@ -16,6 +16,7 @@ mod index;
 mod journal;
 mod keyspaces;
 mod ledger;
+mod load;
 mod log;
 mod reader;
 mod record;

@@ -9,9 +9,10 @@ use tracing::info;
 
 use orbweaver_docindex::DocIndex;
 use orbweaver_model::{
-    Candidate, Column, CrawlUrl, Exchange, FetchResult, Order, Outcome, Purpose, Timestamp, TransId,
+    Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, Order, Outcome, Purpose, Timestamp,
+    TransId,
 };
-use orbweaver_store::{IndexLine, Recovery, StoredExchange, exchange_at};
+use orbweaver_store::{IndexLine, Recovery, StoreError, StoredExchange, exchange_at};
 
 use crate::crawl_dir::CrawlDir;
 use crate::harvest::Harvest;
@@ -19,31 +20,75 @@ use crate::harvest::Harvest;
 /// Events folded at once.
 const GROUP: usize = 256;
 
-/// Reports every archived exchange whose URL is unfinished.
+/// Reports every exchange of the recovered files whose URL is unfinished.
 pub(crate) fn adopt(
     dir: &CrawlDir,
     recovery: &Recovery,
     docs: &mut DocIndex,
     harvest: &Harvest,
 ) -> Result<()> {
-    let mut found = Vec::new();
-    recovery.recent(&mut |line| found.push(line))?;
-    let mut events = Vec::new();
+    again_and_again(dir, docs, harvest, &|each| recovery.recent(each))
+}
+
+/// For a new doc index beside an archive, whose own was lost: reports everything that is archived and can
+/// be reached from the seeds, which must be known by now.
+pub(crate) fn adopt_all(dir: &CrawlDir, docs: &mut DocIndex, harvest: &Harvest) -> Result<()> {
+    let path = dir.path();
+    again_and_again(dir, docs, harvest, &|each| {
+        orbweaver_store::each_capture(path, each)
+    })
+}
+
+/// Calls back with the lines of an index.
+type Lines<'a> = dyn Fn(&mut dyn FnMut(IndexLine)) -> Result<(), StoreError> + 'a;
+
+/// The lines are not in the order in which pages were fetched, and a page is known only after one that links
+/// to it; so they are gone through until nothing more is found.
+fn again_and_again(
+    dir: &CrawlDir,
+    docs: &mut DocIndex,
+    harvest: &Harvest,
+    lines: &Lines<'_>,
+) -> Result<()> {
     let mut adopted = 0;
-    for line in found {
-        if let Some(result) = unreported(dir, &line, docs, harvest)? {
-            events.push(harvest.adopt(&result));
-            adopted += 1;
-        }
-        if events.len() >= GROUP {
-            docs.apply(events.drain(..))?;
+    loop {
+        let before = adopted;
+        let mut events = Vec::new();
+        let mut failed = Ok(());
+        lines(&mut |line| {
+            if failed.is_ok() {
+                failed = take_over(dir, &line, docs, harvest, &mut events).map(|taken| {
+                    adopted += u64::from(taken);
+                });
+            }
+        })?;
+        failed?;
+        docs.apply(events)?;
+        if adopted == before {
+            break;
         }
     }
-    docs.apply(events)?;
     if adopted > 0 {
         info!(adopted, "pages taken over from the archive");
     }
     Ok(())
+}
+
+fn take_over(
+    dir: &CrawlDir,
+    line: &IndexLine,
+    docs: &mut DocIndex,
+    harvest: &Harvest,
+    events: &mut Vec<Event>,
+) -> Result<bool> {
+    let Some(result) = unreported(dir, line, docs, harvest)? else {
+        return Ok(false);
+    };
+    events.push(harvest.adopt(&result));
+    if events.len() >= GROUP {
+        docs.apply(events.drain(..))?;
+    }
+    Ok(true)
 }
 
 fn unreported(

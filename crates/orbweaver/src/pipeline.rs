@@ -188,6 +188,9 @@ impl Ring {
             }
         }
         docs.apply([seeds(&settings.seeds, &harvest, clock())])?;
+        if !resumed && own.is_some() {
+            adopt::adopt_all(dir, &mut docs, &harvest)?;
+        }
         docs.plan_visits(settings.recrawl)?;
         let reader = docs.reader();
         let followed = docs.results();

@@ -73,3 +73,56 @@ fn a_disk_that_fails_at_any_call_under_the_doc_index_holds_the_crawl_up_and_no_m
         "{went_on} went on by themselves"
     );
 }
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let there = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &there),
+            false => drop(std::fs::copy(&path, &there).unwrap()),
+        }
+    }
+}
+
+/// What a power cut leaves: an archive that is newer than the doc index. Nothing is lost, and nothing is
+/// asked for again that has been archived.
+#[test]
+fn an_index_of_some_time_ago_takes_over_what_the_archive_has_since() {
+    let web = web();
+    let place = Place::new();
+    let seed = web.seeds().remove(0);
+    run(place.crawl(&[&seed, "--scope", "any", "--pages", "15"])).expect(0);
+    let (index, old) = (place.dir().join("index"), place.beside("old"));
+    copy(&index, &old);
+    run(place.crawl(&[&seed, "--scope", "any", "--pages", "50"])).expect(0);
+    std::fs::remove_dir_all(&index).unwrap();
+    std::fs::rename(&old, &index).unwrap();
+    run(place.crawl(&[&seed, "--scope", "any", "--pages", "0"])).expect(0);
+    let faults = web.stats().faults(&VisitLimits::default());
+    assert_eq!(faults, Vec::<String>::new());
+    let status = place.status();
+    assert!(status.balanced && status.queued == 0, "{status:?}");
+    place.check();
+}
+
+#[test]
+fn an_index_that_is_lost_is_made_anew_from_the_archive() {
+    let web = web();
+    let place = Place::new();
+    let seed = web.seeds().remove(0);
+    let command = place.crawl(&[&seed, "--scope", "any"]);
+    run(&command).expect(0);
+    let before = place.status();
+    let documents = web.stats().fetched;
+    std::fs::remove_dir_all(place.dir().join("index")).unwrap();
+    run(&command).expect(0);
+    assert_eq!(web.stats().fetched, documents, "nothing is fetched again");
+    let after = place.status();
+    assert_eq!(
+        (after.accepted, after.documents, after.queued),
+        (before.accepted, before.documents, 0)
+    );
+    place.check();
+}
