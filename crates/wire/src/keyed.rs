@@ -136,8 +136,7 @@ impl Port {
     }
 
     async fn greet(&self, stream: TcpStream, address: SocketAddr) -> Result<Connection, WireError> {
-        // Every message should leave at once; those who write many gather them first.
-        let _ = stream.set_nodelay(true);
+        prepare(&stream);
         let Some(keyed) = &self.keyed else {
             return Ok(Connection::new(Stream::Plain(stream), address, None));
         };
@@ -176,6 +175,18 @@ impl Port {
             None => Ok(found),
         }
     }
+}
+
+/// Silence on a connection of ours that has nothing to say is normal; only the machines themselves can
+/// tell whether the other one is still there.
+fn prepare(stream: &TcpStream) {
+    use rustix::net::sockopt;
+    // Refused means that a dead peer is noticed later. Every message should leave at once; those who
+    // write many gather them first.
+    let _ = stream.set_nodelay(true);
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(60));
+    let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(20));
 }
 
 fn nowhere(host: &str) -> WireError {
@@ -236,7 +247,7 @@ impl Listener {
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
         // No place: the connection is closed, for one that waits unaccepted would not learn why.
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let _ = stream.set_nodelay(true);
+        prepare(&stream);
         let Some(keyed) = self.port.keyed.clone() else {
             return Some(Connection::new(Stream::Plain(stream), peer, Some(place)));
         };
