@@ -19,7 +19,7 @@ use orbweaver_wire::{Data, Dialect, HttpCode, OrderLine, Record};
 
 use super::super::config::SpiderSettings;
 use super::parcels::Parcels;
-use super::tickets::{Errand, Tickets, Waiter};
+use super::tickets::{Duty, Errand, Tickets, Waiter};
 use crate::redirect;
 
 /// How much longer than Timeout_Req a fetch may take to notice that its time is up.
@@ -102,20 +102,20 @@ impl Bench {
     /// Takes an order: at once when its errand is under way, and otherwise when there is a place and room
     /// for its result. Until then the caller reads no other.
     pub(super) async fn take(self: &Arc<Self>, line: OrderLine, errand: Errand, waiter: Waiter) {
-        if !self.tickets.add(&errand, waiter, Instant::now()) {
+        let Some(duty) = self.tickets.add(errand, waiter, Instant::now()) else {
             return;
-        }
+        };
         self.parcels.room(self.max_held).await;
         let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
             return;
         };
         let bench = Arc::clone(self);
         self.fetching
-            .spawn(async move { bench.carry_out(line, errand, place).await });
+            .spawn(async move { bench.carry_out(line, duty, place).await });
     }
 
-    async fn carry_out(&self, line: OrderLine, errand: Errand, place: OwnedSemaphorePermit) {
-        let order = order(&line, errand.1.clone());
+    async fn carry_out(&self, line: OrderLine, duty: Duty, place: OwnedSemaphorePermit) {
+        let order = order(&line, duty.errand().1.clone());
         let began = (self.clock)();
         let silent = |_, _| {};
         let fetch = self.spider.fetch(order, &silent);
@@ -125,13 +125,11 @@ impl Bench {
                 let millis = (self.clock)().since(began).as_millis();
                 let millis = u32::try_from(millis).unwrap_or(u32::MAX);
                 let outcome = Outcome::plain(OutcomeClass::FailedTimeout);
-                empty_record(&errand, &outcome, millis)
+                empty_record(duty.errand(), &outcome, millis)
             }
         };
         self.parcels.deliver(record).await;
-        for waiter in self.tickets.finish(&errand) {
-            waiter.done().await;
-        }
+        duty.done().await;
         drop(place);
     }
 

@@ -38,8 +38,41 @@ impl Waiter {
     pub(super) async fn done(self) {
         // Whoever is gone sends the order again.
         let _ = self.peer.words.send(FromSpider::Done(self.trans)).await;
+        self.release();
+    }
+
+    fn release(&self) {
         self.peer.open.fetch_sub(1, Ordering::Relaxed);
         self.peer.freed.notify_one();
+    }
+}
+
+/// The duty to finish an errand. Dropped without that, because the one who ordered it went away before it
+/// began, or because its fetch failed as a program, the errand is as if it had never been ordered: no
+/// word is said about it any more, and whoever still wants it orders it again.
+pub(super) struct Duty {
+    tickets: Arc<Tickets>,
+    errand: Errand,
+}
+
+impl Duty {
+    pub(super) fn errand(&self) -> &Errand {
+        &self.errand
+    }
+
+    /// Says DONE to all who wait.
+    pub(super) async fn done(self) {
+        for waiter in self.tickets.finish(&self.errand) {
+            waiter.done().await;
+        }
+    }
+}
+
+impl Drop for Duty {
+    fn drop(&mut self) {
+        for waiter in self.tickets.finish(&self.errand) {
+            waiter.release();
+        }
     }
 }
 
@@ -78,13 +111,18 @@ impl Tickets {
         }
     }
 
-    /// Adds an order. True when its fetch must begin, false when it is already under way.
-    pub(super) fn add(&self, errand: &Errand, waiter: Waiter, now: Instant) -> bool {
+    /// Adds an order. The duty comes back when its fetch must begin, and none when it is under way.
+    pub(super) fn add(
+        self: &Arc<Self>,
+        errand: Errand,
+        waiter: Waiter,
+        now: Instant,
+    ) -> Option<Duty> {
         waiter.peer.open.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
-        if let Some(ticket) = state.waiting.get_mut(errand) {
+        if let Some(ticket) = state.waiting.get_mut(&errand) {
             ticket.waiters.push(waiter);
-            return false;
+            return None;
         }
         state.serial += 1;
         let serial = state.serial;
@@ -94,11 +132,15 @@ impl Tickets {
             .insert(errand.clone(), Ticket { serial, waiters });
         let due = now + self.interval;
         state.due.push_back((due, serial, errand.clone()));
-        true
+        drop(state);
+        Some(Duty {
+            tickets: Arc::clone(self),
+            errand,
+        })
     }
 
     /// Ends a fetch; returns who waits for it.
-    pub(super) fn finish(&self, errand: &Errand) -> Vec<Waiter> {
+    fn finish(&self, errand: &Errand) -> Vec<Waiter> {
         let ticket = self.lock().waiting.remove(errand);
         ticket.map_or_else(Vec::new, |ticket| ticket.waiters)
     }
@@ -174,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_word_each_interval_until_it_is_done() {
-        let tickets = Tickets::new(Duration::from_secs(4));
+        let tickets = Arc::new(Tickets::new(Duration::from_secs(4)));
         let (peer, mut heard) = peer(10);
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
@@ -182,10 +224,10 @@ mod tests {
             trans,
             peer: Arc::clone(&peer),
         };
-        assert!(tickets.add(&errand(1), waiter(11), at(0)));
-        assert!(tickets.add(&errand(2), waiter(12), at(1)));
+        let first = tickets.add(errand(1), waiter(11), at(0)).unwrap();
+        let second = tickets.add(errand(2), waiter(12), at(1)).unwrap();
         // The same once more: one fetch, two who wait.
-        assert!(!tickets.add(&errand(2), waiter(13), at(2)));
+        assert!(tickets.add(errand(2), waiter(13), at(2)).is_none());
         tickets.remind(at(2));
         assert_eq!(all(&mut heard), []);
         tickets.remind(at(3));
@@ -193,37 +235,43 @@ mod tests {
         tickets.remind(at(4));
         let both = [FromSpider::Working(12), FromSpider::Working(13)];
         assert_eq!(all(&mut heard), both);
-        for waiter in tickets.finish(&errand(2)) {
-            waiter.done().await;
-        }
+        second.done().await;
         assert_eq!(
             all(&mut heard),
             [FromSpider::Done(12), FromSpider::Done(13)]
         );
         assert_eq!(peer.open.load(Ordering::Relaxed), 1);
         // Ordered anew, the old reminder is not its own.
-        assert!(tickets.add(&errand(2), waiter(14), at(5)));
+        let _again = tickets.add(errand(2), waiter(14), at(5)).unwrap();
         tickets.remind(at(7));
         assert_eq!(all(&mut heard), [FromSpider::Working(11)]);
         tickets.remind(at(8));
         assert_eq!(all(&mut heard), [FromSpider::Working(14)]);
         assert_eq!(tickets.len(), 2);
+        // Given up before it began, it is as if it had never been ordered.
+        drop(first);
+        tickets.remind(at(10));
+        assert_eq!(all(&mut heard), []);
+        assert_eq!(tickets.len(), 1);
+        assert_eq!(peer.open.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test]
     async fn a_peer_that_does_not_read_costs_nothing() {
-        let tickets = Tickets::new(Duration::from_secs(4));
+        let tickets = Arc::new(Tickets::new(Duration::from_secs(4)));
         let (peer, mut heard) = peer(2);
         let now = Instant::now();
-        for number in 0..100 {
+        let add = |number| {
             let peer = Arc::clone(&peer);
             let trans = u64::from(number);
-            tickets.add(&errand(number), Waiter { trans, peer }, now);
-        }
+            tickets.add(errand(number), Waiter { trans, peer }, now)
+        };
+        let duties: Vec<Option<Duty>> = (0..100).map(add).collect();
         for round in 1..10 {
             tickets.remind(now + Duration::from_secs(3 * round));
         }
         assert_eq!(all(&mut heard).len(), 2);
         assert_eq!(tickets.lock().due.len(), 100);
+        drop(duties);
     }
 }

@@ -2,6 +2,7 @@
 //! the order of its records.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -20,6 +21,9 @@ const WINDOW: usize = 512;
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
+
+/// How long a spider may be silent in the middle of a record.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// An answer that is due: the record's number, and where the verdict comes from.
 type Due = (u32, oneshot::Receiver<Verdict>);
@@ -96,11 +100,14 @@ async fn read(
             let budget = Arc::clone(&keeper.budget);
             permit = budget.acquire_many_owned(keeper.permits(size)).await.ok();
         }
+        let amid = records.is_amid();
         let buffer = records.buffer();
         buffer.reserve(PIECE);
         let read = tokio::select! {
             read = reader.read_buf(buffer) => read?,
             () = due.closed() => return Ok(()),
+            // Between two records a spider may be silent; within one it holds memory.
+            () = tokio::time::sleep(SILENCE), if amid => return Err(std::io::ErrorKind::TimedOut.into()),
         };
         if read == 0 {
             return match records.is_amid() {
