@@ -30,7 +30,7 @@ use self::budget::{refusal, unasked};
 use self::chains::breaks_chain;
 use crate::error::Result;
 use crate::hosts::Hosts;
-use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key, read_due_key};
+use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key};
 use crate::ledger::Ledger;
 use crate::record::{Attempt, ClaimRecord, Fate, LinkRecord, QueueRecord, decode};
 use crate::seen::Seen;
@@ -410,26 +410,6 @@ impl Fold {
             let attempts = self.release(key, store, batch)?.unwrap_or(0);
             if let Some(link) = store.link(key)? {
                 let waiting = link.queued(key, attempts, revisit_of(store.fate(key)?));
-                self.enqueue(key, &link, waiting, store, batch);
-            }
-        }
-        Ok(())
-    }
-
-    fn due(&mut self, now: Timestamp, store: &Keyspaces, batch: &mut Batch<'_>) -> Result<()> {
-        self.next_due = None;
-        for guard in store.due.iter() {
-            let bytes = guard.key()?;
-            let Some((due, key)) = read_due_key(&bytes) else {
-                continue;
-            };
-            if due > now {
-                self.next_due = Some(due);
-                break;
-            }
-            batch.remove(&store.due, &bytes);
-            if let (Some(link), Some(fate)) = (store.link(key)?, store.fate(key)?) {
-                let waiting = link.queued(key, fate.attempts, fate.revisit);
                 self.enqueue(key, &link, waiting, store, batch);
             }
         }

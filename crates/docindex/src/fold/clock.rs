@@ -1,4 +1,4 @@
-//! A clock that was set back between two runs.
+//! What the time does by itself: repetitions fall due, and a clock is set back between two runs.
 //!
 //! Waits are noted as the moments at which they end. When the machine's clock was ten years ahead and has been
 //! set right, those moments lie ten years away, and the crawl would stand still until then. So the fold
@@ -77,6 +77,32 @@ impl Fold {
                 fate.due = Some(due);
                 batch.put(&store.fates, &key.to_bytes(), &fate);
                 self.fresh.insert(key, fate);
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the URLs that are to be asked for again by now.
+    pub(super) fn due(
+        &mut self,
+        now: Timestamp,
+        store: &Keyspaces,
+        batch: &mut Batch<'_>,
+    ) -> Result<()> {
+        self.next_due = None;
+        for guard in store.due.iter() {
+            let bytes = guard.key()?;
+            let Some((due, key)) = read_due_key(&bytes) else {
+                continue;
+            };
+            if due > now {
+                self.next_due = Some(due);
+                break;
+            }
+            batch.remove(&store.due, &bytes);
+            if let (Some(link), Some(fate)) = (store.link(key)?, store.fate(key)?) {
+                let waiting = link.queued(key, fate.attempts, fate.revisit);
+                self.enqueue(key, &link, waiting, store, batch);
             }
         }
         Ok(())
