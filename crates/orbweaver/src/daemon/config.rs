@@ -1,6 +1,8 @@
 //! What the user wrote for the daemons: one flat TOML file by the documents' names, which all of them can
 //! share. What each daemon needs of it is validated here, every mistake reported at once.
 
+mod mistakes;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use orbweaver_model::{CrawlUrl, Limits};
 use orbweaver_wire::line::{MAX_ACTIVE, MAX_SLOTS};
 use orbweaver_wire::{Dialect, Key, Port, PortOptions, Service};
 
+use self::mistakes::{all_right, bytes, demand, half_the_cores, networks};
 use crate::config::Config;
 use crate::daemon::urlserver::Elsewhere;
 use crate::exit::Fatal;
@@ -460,48 +463,6 @@ fn place(
         number: number.unwrap_or(usual),
         port: Port::new(service, key, PortOptions::default()).context("the key cannot be used")?,
     })
-}
-
-fn networks(texts: &[String], wrong: &mut Vec<String>) -> Vec<IpNet> {
-    let mut read = |text: &String| {
-        let net = text
-            .parse::<IpNet>()
-            .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
-        let problem = |_| {
-            wrong.push(format!(
-                "`{text}` is not a network; write it like 10.0.0.0/8"
-            ))
-        };
-        net.map_err(problem).ok()
-    };
-    texts.iter().filter_map(&mut read).collect()
-}
-
-fn demand(holds: bool, message: &str, wrong: &mut Vec<String>) {
-    if !holds {
-        wrong.push(message.into());
-    }
-}
-
-fn all_right<T>(settings: T, wrong: Vec<String>) -> Result<T> {
-    match wrong.as_slice() {
-        [] => Ok(settings),
-        [one] => Err(Fatal::input(one.clone())),
-        many => Err(Fatal::input(format!(
-            "{} things are wrong:\n  {}",
-            many.len(),
-            many.join("\n  ")
-        ))),
-    }
-}
-
-fn bytes(size: u64) -> usize {
-    usize::try_from(size).unwrap_or(usize::MAX)
-}
-
-/// E7: half the cores, so that the machine can do other work.
-fn half_the_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 #[cfg(test)]
