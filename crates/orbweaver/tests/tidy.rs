@@ -19,8 +19,20 @@ use orbweaver_model::OutcomeClass;
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 /// Set to anything, `docs/cli.md` is written instead of compared.
 const REWRITE: &str = "ORBWEAVER_REWRITE_DOCS";
-const VERBS: [&str; 10] = [
-    "crawl", "demo", "status", "why", "ctl", "outcomes", "get", "check", "sim", "inspect",
+const VERBS: [&str; 13] = [
+    "crawl",
+    "demo",
+    "status",
+    "why",
+    "ctl",
+    "outcomes",
+    "get",
+    "check",
+    "urlserver",
+    "spider",
+    "store",
+    "sim",
+    "inspect",
 ];
 
 fn root() -> PathBuf {
