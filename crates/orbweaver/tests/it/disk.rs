@@ -11,7 +11,7 @@ use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
 use crate::support::{Place, run, sim};
 
 /// Runs a shell script that may mount things; none when this machine does not let us.
-fn in_a_namespace(script: &str, args: &[&str]) -> Option<String> {
+pub(crate) fn in_a_namespace(script: &str, args: &[&str]) -> Option<String> {
     let may = Command::new("unshare")
         .args(["-Urm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"])
         .output();

@@ -6,7 +6,8 @@ use std::net::Shutdown;
 
 use rustix::process::Signal;
 
-use crate::support::{Place, run, start};
+use crate::disk::in_a_namespace;
+use crate::support::{Place, run, start, until};
 use crate::wire::{Raw, Store, answer, connect, follow, store};
 
 fn stop(store: Store) {
@@ -139,7 +140,7 @@ fn the_same_again_is_not_stored_again() {
     assert_eq!(send(&running, &rest), [(42, 1), (42, 0), (42, 0)]);
     assert_eq!(place.check()["captures"], 3);
     let again = store_again(&place, running);
-    assert_eq!(send(&again, &[page.clone()]), [(42, 1)]);
+    assert_eq!(send(&again, std::slice::from_ref(&page)), [(42, 1)]);
     assert_eq!(place.check()["captures"], 3);
     // Whoever follows hears of every attempt.
     let heard = follow(again.results, 0, 6);
@@ -286,4 +287,98 @@ fn one_store_a_directory_and_no_open_port_without_a_key() {
         refused.complaint()
     );
     assert!(!std::path::Path::new("never-made").exists());
+}
+
+/// A store on a small disk. `$0` is the program, `$1` the place of the disk, `$2` the configuration, `$3` a
+/// file for what it says. The disk grows when `$3.grow` is there; the store ends with `$3.end`.
+const SMALL_DISK: &str = r#"
+    mount -t tmpfs -o size=4m tmpfs "$1"
+    "$0" store -c "$2" 2>"$3" &
+    pid=$!
+    until [ -e "$3.grow" ]; do kill -0 $pid || { cat "$3"; exit 1; }; sleep 0.05; done
+    mount -o remount,size=200m "$1"
+    until [ -e "$3.end" ]; do kill -0 $pid || { cat "$3"; exit 1; }; sleep 0.05; done
+    kill -TERM $pid
+    wait $pid
+    "$0" check "$1/store" --json | tail -n 1
+"#;
+
+/// Bytes that do not compress.
+fn noise(seed: u32) -> Vec<u8> {
+    let mut state = u64::from(seed) + 1;
+    let step = |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..20_000).map(step).collect()
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    const RECORDS: u32 = 400;
+    let place = Place::new();
+    let disk = place.beside("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let dir = disk.join("store");
+    let config = format!("Store_Port = 0\nResults_Port = 0\nDir = {dir:?}");
+    let config = place.file("store.toml", config);
+    let log = place.beside("log").to_str().unwrap().to_owned();
+    let arguments = [disk.to_str().unwrap().to_owned(), config, log.clone()];
+    let running = std::thread::spawn(move || {
+        let arguments = arguments.each_ref().map(String::as_str);
+        in_a_namespace(SMALL_DISK, &arguments)
+    });
+    let said = || std::fs::read_to_string(&log).unwrap_or_default();
+    until("a store that listens, or no disk", || {
+        said().contains(" for results") || running.is_finished()
+    });
+    if running.is_finished() {
+        assert_eq!(running.join().unwrap(), None);
+        return;
+    }
+    let text = said();
+    let address = text
+        .split("listening on ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    let address = address.parse().unwrap();
+    let page = |number: u32| {
+        let mut page = Raw::page(number, &format!("http://example.org/{number}"), "");
+        page.data.extend(noise(number));
+        page
+    };
+    let mut stream = connect(address);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            until("a full disk", || said().contains("cannot be written"));
+            // Whoever comes now is told so, and is not kept waiting.
+            let mut late = connect(address);
+            late.write_all(&page(RECORDS).bytes()).unwrap();
+            assert_eq!(answer(&mut late), Some((RECORDS, 3)));
+            std::fs::write(format!("{log}.grow"), "").unwrap();
+        });
+        // One after the other, each as often as it takes.
+        for number in 1..=RECORDS {
+            loop {
+                stream.write_all(&page(number).bytes()).unwrap();
+                match answer(&mut stream).unwrap() {
+                    (_, 3) => std::thread::sleep(std::time::Duration::from_millis(20)),
+                    answered => break assert_eq!(answered, (number, 0)),
+                }
+            }
+        }
+    });
+    std::fs::write(format!("{log}.end"), "").unwrap();
+    let found = running.join().unwrap().unwrap();
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(
+        (&found["captures"], &found["errors"]),
+        (&RECORDS.into(), &0.into()),
+        "{found}"
+    );
 }
