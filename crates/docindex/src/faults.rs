@@ -209,7 +209,7 @@ mod tests {
                 let key = candidate.key;
                 if n == 3 && round % 2 == 0 {
                     back.push(key);
-                } else if page % 7 == 0 && candidate.attempts == 0 {
+                } else if page.is_multiple_of(7) && candidate.attempts == 0 {
                     let report = report(OutcomeClass::FailedTimeout);
                     events.push(Event::Retry {
                         key,

@@ -17,11 +17,14 @@ pub(crate) struct Damage {
     pub(crate) what: String,
 }
 
+/// Takes a key and its value.
+type Each<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<()> + 'a;
+
 /// Reads the files of a keyspace, the oldest first, so that of two values for a key the newer comes later;
 /// none stands for a removal. What is only in memory and in the journal is not in them.
 pub(crate) fn read_files(
     table: &Table,
-    each: &mut dyn FnMut(&[u8], Option<&[u8]>) -> Result<()>,
+    each: &mut Each<'_>,
     damaged: &mut dyn FnMut(Damage),
 ) -> Result<()> {
     let Some(keyspace) = table.keyspace() else {
