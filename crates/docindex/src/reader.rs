@@ -108,6 +108,11 @@ impl Reader {
         Ok(self.store().meta("ledger")?.unwrap_or_default())
     }
 
+    /// How far the results of a store elsewhere are folded; 0 when there is none.
+    pub fn results(&self) -> Result<u64> {
+        Ok(self.store().meta("results")?.unwrap_or(0))
+    }
+
     /// One URL.
     pub fn entry(&self, key: UrlKey) -> Result<Option<Entry>> {
         let Some(link) = self.store().link(key)? else {

@@ -123,7 +123,10 @@ impl Args {
                     let reader = Reader::open(&dir.index(), super::status::READER_MEMORY)?;
                     let mut found = Vec::new();
                     write_index_findings(&reader, &mut found)?;
-                    write_unarchived(dir, &reader, &mut found)?;
+                    // What a URL server has heard of is in the archive of a store elsewhere.
+                    if reader.results()? == 0 {
+                        write_unarchived(dir, &reader, &mut found)?;
+                    }
                     Box::new(std::io::Cursor::new(found).lines())
                 }
             };
