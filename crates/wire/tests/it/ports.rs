@@ -190,7 +190,9 @@ async fn a_follower_goes_on_where_it_was() {
     let mut follower = Follower::start(plain, source, 0);
     let mut positions = Vec::new();
     while positions.len() < 2 {
-        if let Followed::Result(position, decoded) = follower.next().await.unwrap() {
+        // Bounded, so that a broken decoder fails here instead of waiting for ever.
+        let next = tokio::time::timeout(Duration::from_secs(60), follower.next());
+        if let Followed::Result(position, decoded) = next.await.unwrap().unwrap() {
             assert_eq!(decoded, Decoded::Record(result()));
             positions.push(position);
         }
