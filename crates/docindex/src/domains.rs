@@ -69,6 +69,13 @@ impl Domains {
         }
     }
 
+    /// Bytes of RAM in use, about.
+    pub(crate) fn bytes(&self) -> usize {
+        const NAME: usize = 32;
+        let places = self.totals.capacity() / 7 * 8;
+        places * (size_of::<(u64, Total)>() + 1) + self.totals.len() * NAME
+    }
+
     pub(crate) fn get(&self, place: u64) -> Option<&Total> {
         self.totals.get(&place)
     }

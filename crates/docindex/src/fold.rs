@@ -67,14 +67,20 @@ pub(crate) struct Claim {
 }
 
 impl Fold {
-    pub(crate) fn new(seed: KeySeed, ledger: Ledger, hosts: Hosts, last_doc: u32) -> Self {
+    pub(crate) fn new(
+        seed: KeySeed,
+        ledger: Ledger,
+        seen: Arc<Seen>,
+        hosts: Hosts,
+        last_doc: u32,
+    ) -> Self {
         Self {
             seed,
             ledger,
             hosts,
             last_doc,
             last_batch: 0,
-            seen: Arc::default(),
+            seen,
             claimed: HashMap::default(),
             open_batches: HashMap::default(),
             fresh: HashMap::default(),
@@ -243,7 +249,7 @@ impl Fold {
     ) -> Result<()> {
         for NewLink { link, refused } in links {
             let key = link.url.key(self.seed);
-            if !self.seen.insert(key) {
+            if !self.seen.insert(key)? {
                 if link.kind == LinkKind::Seed && refused.is_none() {
                     self.readmit(key, link, store, batch)?;
                 }

@@ -238,6 +238,15 @@ impl Hosts {
         self.by_hash.len()
     }
 
+    /// Bytes of RAM in use, about. A table is seven eighths full at most, and a byte a place is its own.
+    pub(crate) fn bytes(&self) -> usize {
+        const NAME: usize = 48;
+        const TURN: usize = 16;
+        let places = self.by_hash.capacity() / 7 * 8;
+        let domains = self.domains.as_ref().map_or(0, Domains::bytes);
+        places * (size_of::<(u64, Host)>() + 1) + self.by_hash.len() * (NAME + TURN) + domains
+    }
+
     /// The records that changed, for the commit.
     pub(crate) fn take_dirty(&mut self) -> impl Iterator<Item = (u64, &HostRecord)> {
         let by_hash = &self.by_hash;

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::keyspaces::{Batch, Keyspaces};
 use crate::ledger::Ledger;
-use crate::load::{After, Begun, load};
+use crate::load::{After, Begun, Filling, load};
 use crate::log::{LocalLog, PartitionLog};
 use crate::reader::{Reader, Shared};
 use crate::record::{HostRecord, decode};
@@ -24,7 +24,7 @@ use crate::seen::Seen;
 /// How the doc index is opened.
 #[derive(Clone, Debug)]
 pub struct IndexOptions {
-    /// Bytes for the store's caches and write buffers.
+    /// Bytes for everything: seen-set, hosts, the store's caches and write buffers.
     pub memory: u64,
     /// The secret of a new crawl; an existing one keeps its own.
     pub seed: KeySeed,
@@ -48,6 +48,16 @@ impl Default for IndexOptions {
     }
 }
 
+impl IndexOptions {
+    /// Bytes for the seen-set: with the hosts it has five eighths, the store has the rest. When hosts are so
+    /// many that nothing would be left for it, it keeps an eighth, and the budget does not hold.
+    pub(crate) fn seen_limit(&self, hosts: usize) -> usize {
+        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
+        let both = memory / 8 * 5;
+        both.saturating_sub(hosts).max(memory / 8)
+    }
+}
+
 /// Events and links folded between two syncs at most. Those events are kept in RAM, some 200 bytes a link,
 /// so that a store that failed can be opened again and take up from where it is.
 const UNSYNCED: usize = 1 << 16;
@@ -66,6 +76,8 @@ pub struct DocIndex<L = LocalLog> {
     unsynced: usize,
     /// What damage has cost, in words, until somebody asks.
     lost: Option<String>,
+    /// The seen-set is being read from the store.
+    filling: Option<Filling>,
     /// True when the directory held a crawl before it was opened.
     resumed: bool,
     /// A failed write leaves memory ahead of the disk; nothing may build on that.
@@ -97,16 +109,19 @@ impl<L: PartitionLog> DocIndex<L> {
         };
         let Begun {
             store,
+            shared,
             fold,
+            filling,
             applied,
         } = begun;
         let known = fold.seen.len();
         let mut index = Self {
             path: path.into(),
             log: log(applied),
-            shared: Shared::of(&store),
+            shared,
             store,
             fold,
+            filling,
             options,
             applied,
             unsynced: 0,
@@ -163,6 +178,7 @@ impl<L: PartitionLog> DocIndex<L> {
             tail = self.log.append(tail, event)?;
         }
         self.guarded(Self::catch_up)?;
+        self.settle()?;
         if self.unsynced >= UNSYNCED {
             self.sync()?;
         }
@@ -187,6 +203,16 @@ impl<L: PartitionLog> DocIndex<L> {
         Ok(())
     }
 
+    /// Keeps the seen-set in its share, now that everything is committed.
+    fn settle(&mut self) -> Result<()> {
+        let hosts = self.fold.hosts.bytes();
+        self.fold.seen.settle(self.options.seen_limit(hosts));
+        match self.filling.take_if(|filling| filling.is_over()) {
+            Some(filling) => self.guarded(|_| filling.end()),
+            None => Ok(()),
+        }
+    }
+
     /// A failed call leaves memory ahead of the disk; nothing may build on that.
     fn guarded(&mut self, call: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let done = call(self);
@@ -199,6 +225,7 @@ impl<L: PartitionLog> DocIndex<L> {
     /// works, always with the first error.
     pub fn recover(&mut self, after: &Error) -> Result<()> {
         self.failed = true;
+        self.filling = None;
         // The last handle closes the store and gives up its lock; a listing that is still being read holds
         // one, and then the store cannot be opened yet.
         self.shared.set(Keyspaces::closed());
@@ -209,14 +236,12 @@ impl<L: PartitionLog> DocIndex<L> {
         }
         let store = Keyspaces::reopen(&self.path, self.options.memory)?;
         let applied = store.meta("applied")?.unwrap_or(0);
-        // The seen-set is ahead of the disk as well. Workers take known URLs for new ones meanwhile; the
-        // fold sorts that out.
-        let seen = Arc::clone(&self.fold.seen);
-        seen.clear();
-        let (seed, options) = (self.fold.seed, &self.options);
-        self.fold = load(&store, seed, seen, options, After::Trouble)?;
-        self.applied = applied;
         self.shared.set(store.clone());
+        // The seen-set is ahead of the disk as well, and is read anew.
+        let seen = Arc::clone(&self.fold.seen);
+        let (seed, options) = (self.fold.seed, &self.options);
+        (self.fold, self.filling) = load(&store, seed, seen, options, After::Trouble)?;
+        self.applied = applied;
         self.store = store;
         self.catch_up()?;
         self.sync()?;

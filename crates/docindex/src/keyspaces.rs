@@ -18,6 +18,8 @@
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +38,10 @@ use crate::tables::{Table, View};
 /// The extension of a store that is being made, before the number of the process.
 const UNFINISHED: &str = "new-";
 
+/// Journals are kept to this, the least that the store takes, because all of them are read when it is opened
+/// after a crash.
+const JOURNALS: u64 = 64 << 20;
+
 /// The time between two looks at whether the store has caught up.
 const BREATH: Duration = Duration::from_millis(2);
 
@@ -43,6 +49,10 @@ const BREATH: Duration = Duration::from_millis(2);
 #[derive(Clone)]
 pub(crate) struct Keyspaces {
     db: Option<Database>,
+    /// Bytes of a write buffer at which it goes to disk.
+    buffer: u64,
+    /// Journals when the write buffers were last emptied for their sake.
+    journals: Arc<AtomicUsize>,
     pub(crate) meta: Table,
     pub(crate) urls: Table,
     pub(crate) fates: Table,
@@ -57,9 +67,11 @@ pub(crate) struct Keyspaces {
 
 impl Keyspaces {
     /// A store that is not there: every call to it fails.
-    pub(crate) const fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         Self {
             db: None,
+            buffer: 0,
+            journals: Arc::default(),
             meta: Table::closed("meta"),
             urls: Table::closed("urls"),
             fates: Table::closed("fates"),
@@ -118,8 +130,8 @@ impl Keyspaces {
     pub(crate) fn open_at(path: &Path, memory: u64) -> Result<Self> {
         faults::call()?;
         let builder = Database::builder(path)
-            .cache_size((memory / 2).max(4 << 20))
-            .max_journaling_size((memory / 2).max(64 << 20))
+            .cache_size((memory / 8).max(4 << 20))
+            .max_journaling_size(JOURNALS)
             .worker_threads(1);
         // Some damage to its files makes the store panic while it opens them.
         let opened = panic::catch_unwind(AssertUnwindSafe(|| builder.open()));
@@ -127,9 +139,9 @@ impl Keyspaces {
             Err(fjall::Error::Locked) => return Err(Error::InUse(path.into())),
             opened => opened?,
         };
-        // Small memtables: ten keyspaces share the budget.
-        let memtable = (memory / 16).clamp(1 << 20, 64 << 20);
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable);
+        // The store would keep the size of its write buffers from when it was made, but budgets change from run
+        // to run: it gets its own largest, and `tend` keeps ours.
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(64 << 20);
         let open = |name| -> Result<Table> { Ok(Table::new(name, db.keyspace(name, options)?)) };
         let keyspaces = Self {
             meta: open("meta")?,
@@ -142,6 +154,10 @@ impl Keyspaces {
             hosts: open("hosts")?,
             robots: open("robots")?,
             seeds: open("seeds")?,
+            // Four are much in use, each with one that fills and one or two on their way to disk: a quarter
+            // of the memory is in use at most times.
+            buffer: (memory / 32).clamp(1 << 20, 32 << 20),
+            journals: Arc::new(AtomicUsize::new(db.journal_count())),
             db: Some(db.clone()),
         };
         keyspaces.check_format(path)?;
@@ -214,6 +230,20 @@ impl Keyspaces {
         ]
     }
 
+    /// Sends full write buffers to disk, and all of them when a journal waits for that. The store itself would
+    /// let journals pile up behind a keyspace that is seldom written to.
+    fn tend(&self, db: &Database) -> Result<()> {
+        let journals = db.journal_count();
+        let all = journals > self.journals.swap(journals, Ordering::Relaxed);
+        let least = if all { 0 } else { self.buffer };
+        for keyspace in self.tables().into_iter().filter_map(Table::keyspace) {
+            if keyspace.tree.active_memtable().size() > least {
+                keyspace.rotate_memtable()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Waits while the store is behind with its own work. A commit that finds four write buffers waiting
     /// or thirty tables unsorted waits for that in the store itself, and for ever when the store's thread
     /// has met a full disk and ended; here the end of that thread is seen.
@@ -278,6 +308,7 @@ impl<'a> Batch<'a> {
         };
         self.keyspaces.breathe(db)?;
         writes.commit()?;
+        self.keyspaces.tend(db)?;
         faults::committed()
     }
 }

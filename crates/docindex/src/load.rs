@@ -1,8 +1,12 @@
 //! Opening a store: what lies on disk is read into the RAM side of the fold.
+//!
+//! The seen-set of a large crawl is read beside the crawl, for that takes seconds, and until it is there the
+//! store itself can be asked.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
 use orbweaver_model::{KeySeed, UrlKey};
 
@@ -13,13 +17,22 @@ use crate::fold::claims::{Claims, open_claims};
 use crate::hosts::Hosts;
 use crate::index::IndexOptions;
 use crate::keyspaces::{Batch, Keyspaces, read_due_key};
+use crate::reader::Shared;
 use crate::record::{ClaimRecord, HostRecord, decode};
 use crate::seen::Seen;
+use crate::tables::Table;
+
+/// URLs that are read before the crawl begins rather than beside it: a second's work, and damage among them
+/// is found before anybody builds on it.
+const READ_FIRST: u64 = 500_000;
 
 /// A store that has just been opened, with what goes with it in RAM.
 pub(crate) struct Begun {
     pub(crate) store: Keyspaces,
+    /// The same store for readers in other threads.
+    pub(crate) shared: Shared,
     pub(crate) fold: Fold,
+    pub(crate) filling: Option<Filling>,
     pub(crate) applied: u64,
 }
 
@@ -41,9 +54,14 @@ impl Begun {
         let mut batch = Batch::new(&store);
         batch.meta("seed", &seed);
         batch.commit()?;
+        let shared = Shared::of(&store);
+        let seen = Arc::new(Seen::new(shared.clone()));
+        let (fold, filling) = load(&store, seed, seen, options, After::Process)?;
         Ok(Self {
             applied: store.meta("applied")?.unwrap_or(0),
-            fold: load(&store, seed, Arc::default(), options, After::Process)?,
+            shared,
+            fold,
+            filling,
             store,
         })
     }
@@ -65,7 +83,7 @@ pub(crate) fn load(
     seen: Arc<Seen>,
     options: &IndexOptions,
     after: After,
-) -> Result<Fold> {
+) -> Result<(Fold, Option<Filling>)> {
     let domains = (!options.budgets.domain.is_open()).then(|| Domains::new(options.domain_of));
     let mut hosts = Hosts::new(domains);
     for guard in store.hosts.iter() {
@@ -103,7 +121,7 @@ pub(crate) fn load(
     hosts.begin_turns();
     let ledger = store.meta("ledger")?.unwrap_or_default();
     let last_doc = store.meta("last_doc")?.unwrap_or(0);
-    let mut fold = Fold::new(seed, ledger, hosts, last_doc);
+    let mut fold = Fold::new(seed, ledger, seen, hosts, last_doc);
     fold.latest = store.meta("latest")?.unwrap_or_default();
     fold.next_due = next_due;
     let first = store.visits.iter().next();
@@ -112,39 +130,76 @@ pub(crate) fn load(
     fold.next_visit = first.and_then(|key| Some(read_due_key(&key)?.0));
     fold.last_batch = last_batch;
     fold.keep_claims(claims);
-    fold.seen = seen;
-    read_known(store, &fold.seen)?;
-    Ok(fold)
+    let filling = read_known(store, &fold, options)?;
+    Ok((fold, filling))
 }
 
-/// Fills the seen-set. Millions of keys have to be unpacked for that, so all cores take part; hashes spread
-/// evenly, and each takes as many first bytes as the others.
-fn read_known(store: &Keyspaces, seen: &Seen) -> Result<()> {
-    let parts = thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(8);
-    let edge = |part: usize| (256 * part / parts) as u8;
-    thread::scope(|scope| {
-        let read = |part: usize| {
-            let first = [edge(part)];
-            let rows = match part + 1 == parts {
-                true => store.urls.range(first..),
-                false => store.urls.range(first..[edge(part + 1)]),
-            };
-            for row in rows {
-                if let Ok(bytes) = row.key()?.as_ref().try_into() {
-                    seen.insert(UrlKey::from_bytes(bytes));
-                }
-            }
-            Ok(())
+/// Fills the seen-set, at once or beside what comes next, unless it would not fit anyway.
+fn read_known(store: &Keyspaces, fold: &Fold, options: &IndexOptions) -> Result<Option<Filling>> {
+    let known = fold.ledger.accepted;
+    let limit = options.seen_limit(fold.hosts.bytes());
+    if !fold.seen.restart(known, limit) {
+        return Ok(None);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    if known <= READ_FIRST {
+        fill(&store.urls, &fold.seen, &stop)?;
+        return Ok(None);
+    }
+    let (urls, seen, told) = (
+        store.urls.clone(),
+        Arc::clone(&fold.seen),
+        Arc::clone(&stop),
+    );
+    let thread = thread::Builder::new()
+        .name("seen".into())
+        .spawn(move || fill(&urls, &seen, &told))
+        .map_err(fjall::Error::from)?;
+    Ok(Some(Filling {
+        stop,
+        thread: Some(thread),
+    }))
+}
+
+fn fill(urls: &Table, seen: &Seen, stop: &AtomicBool) -> Result<()> {
+    for row in urls.iter() {
+        let Ok(bytes) = row.key()?.as_ref().try_into() else {
+            continue;
         };
-        let others: Vec<_> = (1..parts)
-            .map(|part| scope.spawn(move || read(part)))
-            .collect();
-        let first = read(0);
-        let others = others
-            .into_iter()
-            .map(|part| part.join().unwrap_or(Err(Error::Stopped)));
-        others.fold(first, Result::and)
-    })
+        if !seen.fill(UrlKey::from_bytes(bytes)) || stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+    }
+    seen.filled();
+    Ok(())
+}
+
+/// The thread that fills the seen-set. It holds the store open, and is told to end when this is dropped.
+pub(crate) struct Filling {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Filling {
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the end, and says how it went.
+    pub(crate) fn end(mut self) -> Result<()> {
+        let thread = self.thread.take();
+        thread.map_or(Ok(()), |thread| {
+            thread.join().unwrap_or(Err(Error::Stopped))
+        })
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // How it went is of no interest any more.
+            let _ = thread.join();
+        }
+    }
 }

@@ -59,6 +59,12 @@ impl Shared {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = store;
     }
 
+    /// True when the URL is in the store.
+    pub(crate) fn knows(&self, key: UrlKey) -> Result<bool> {
+        let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        store.urls.contains_key(key.to_bytes())
+    }
+
     fn get(&self) -> Keyspaces {
         self.0
             .read()
