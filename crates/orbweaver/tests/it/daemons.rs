@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
 
+use crate::kill::Dice;
 use crate::support::{Place, Running, number, run, sim, start, until};
 
 /// A free port of loopback.
@@ -64,6 +65,8 @@ impl Trio {
 
     /// Queued URLs, once the URL server runs and answers.
     fn queued(&self) -> Option<u64> {
+        // Each look is a process of its own, which must not slow down what it looks at.
+        std::thread::sleep(Duration::from_millis(100));
         let said = run(["status", &self.index(), "--json"]);
         let status: serde_json::Value = serde_json::from_str(said.out().trim()).ok()?;
         assert_eq!(status["balanced"], true, "{status}");
@@ -171,12 +174,12 @@ fn any_daemon_can_be_killed() {
     let trio = Trio::new(&web, "Mode = \"push\"");
     let verbs = ["store", "spider", "urlserver"];
     let mut running = verbs.map(|verb| Some(trio.start(verb)));
+    let mut dice = Dice::cast();
     let expected = web.stats().expected;
     for kill in 0..kills {
         let goal = expected * (kill + 1) / (kills + 2);
         until("some more pages", || web.stats().fetched >= goal);
-        // A simple generator is random enough: which one it hits depends on nothing else.
-        let victim = usize::try_from((kill * 7919 + kill * kill * 31) % 3).unwrap();
+        let victim = usize::try_from(dice.below(3)).unwrap();
         let slot = &mut running[victim];
         let hit = slot.take().unwrap();
         hit.signal(Signal::KILL);

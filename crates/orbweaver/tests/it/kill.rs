@@ -196,9 +196,7 @@ fn is_sound_as_it_lies(place: &Place) {
 /// The first moments of a crawl's life: a directory that is half made is taken over or made again.
 #[test]
 fn killed_while_it_begins() {
-    let seed = number("ORBWEAVER_SEED").unwrap_or_else(from_the_clock);
-    println!("ORBWEAVER_SEED={seed}");
-    let mut dice = Dice(seed);
+    let mut dice = Dice::cast();
     let web = sim(SimConfig {
         hosts: 2,
         pages: 10,
@@ -278,10 +276,17 @@ fn from_the_clock() -> u64 {
 }
 
 /// SplitMix64.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
+    /// Dice that fall otherwise each time, unless ORBWEAVER_SEED says how.
+    pub(crate) fn cast() -> Self {
+        let seed = number("ORBWEAVER_SEED").unwrap_or_else(from_the_clock);
+        println!("ORBWEAVER_SEED={seed}");
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

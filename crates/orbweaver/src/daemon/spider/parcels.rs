@@ -92,6 +92,7 @@ pub(super) fn link(store: Place, places: usize) -> (Parcels, impl Future<Output 
         waiting: VecDeque::new(),
         sent: VecDeque::new(),
         later: VecDeque::new(),
+        answered: 0,
     };
     (parcels, link.run())
 }
@@ -105,6 +106,8 @@ struct Link {
     sent: VecDeque<Parcel>,
     /// To be sent again at their time.
     later: VecDeque<(Instant, Parcel)>,
+    /// Answers so far.
+    answered: u64,
 }
 
 /// A connection at work.
@@ -127,11 +130,11 @@ impl Link {
             match self.store.port.connect(&host, self.store.number).await {
                 Ok(connection) => {
                     info!(store = %connection.peer(), again = self.sent.len(), "connected to the store");
-                    let began = Instant::now();
+                    let answered = self.answered;
                     let why = self.talk(connection).await;
                     warn!(why, unanswered = self.sent.len(), "store lost");
                     // A store that takes connections and drops them is no better than none.
-                    if began.elapsed() > SILENCE / 10 {
+                    if self.answered > answered {
                         backoff.reset();
                     }
                 }
@@ -235,6 +238,7 @@ impl Link {
     }
 
     fn settle(&mut self, parcel: Parcel, answer: Answer) {
+        self.answered += 1;
         match answer.verdict {
             Verdict::Stored | Verdict::AlreadyHad => {}
             Verdict::Refused => warn!(doc_id = answer.doc_id, "the store refused a result"),
