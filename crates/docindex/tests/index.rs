@@ -2,15 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 
-use orbweaver_docindex::{
-    Budget, Budgets, DocIndex, IndexOptions, KeptLog, Reader, Rest, Wanted, check,
-};
-use orbweaver_model::{
-    Candidate, Column, CrawlUrl, Event, HostSetting, KeySeed, Link, LinkKind, NewLink, Outcome,
-    OutcomeClass, Report, Timestamp, UrlKey,
-};
+use orbweaver_docindex::{DocIndex, IndexOptions, KeptLog, Reader, Rest, Wanted};
+use orbweaver_model::{Column, Event, HostSetting, LinkKind, NewLink, OutcomeClass, Report};
 use proptest::prelude::*;
 
 mod support;

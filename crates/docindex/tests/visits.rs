@@ -1,5 +1,10 @@
 //! URLs that are visited again, URLs that move up, and budgets that run out.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "everything here is a test, helpers included"
+)]
+
 mod support;
 
 use std::time::Duration;

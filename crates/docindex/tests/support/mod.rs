@@ -1,5 +1,6 @@
 //! What the tests of the doc index share: short names for URLs, links, reports and events.
 #![allow(
+    clippy::unwrap_used,
     dead_code,
     unreachable_pub,
     reason = "each test file is a program of its own and uses its part"
@@ -8,7 +9,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use orbweaver_docindex::{Budget, Budgets, DocIndex, IndexOptions, Reader, Wanted, check};
+use orbweaver_docindex::{Budget, Budgets, DocIndex, IndexOptions, Wanted, check};
 use orbweaver_model::{
     Candidate, ChangeRate, CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome,
     OutcomeClass, Report, Revisit, Timestamp, UrlKey,
