@@ -16,6 +16,10 @@ use orbweaver_model::{
 use orbweaver_spider::{AddressPolicy, Spider, SpiderOptions, reread};
 use orbweaver_store::{IndexLine, Records};
 use orbweaver_urlserver::Robots;
+use orbweaver_wire::line::read_order;
+use orbweaver_wire::{
+    Answers, Command, Decoded, Dialect, Entries, FromSpider, Lines, Records as WireRecords,
+};
 use url::Url;
 
 /// A parser of outside bytes.
@@ -42,7 +46,55 @@ pub(crate) const TARGETS: &[Target] = &[
     target("seeds", 1, seeds),
     target("warc", 4, warc),
     target("cdxj", 1, cdxj),
+    target("line", 1, line),
+    target("record", 1, record),
+    target("results", 1, results),
 ];
+
+/// The line protocol in both directions, and what a follower says. What is read can be written and read again.
+fn line(input: &[u8]) {
+    let mut lines = Lines::new();
+    for piece in input.chunks(7) {
+        lines.feed(piece);
+        while let Ok(Some(line)) = lines.next() {
+            if let Ok(order) = read_order(line) {
+                assert!(order.url.len() <= line.len());
+            }
+            if let Ok(word) = FromSpider::read(line) {
+                let mut again = Vec::new();
+                word.write(Dialect::Push, &mut again);
+                assert_eq!(FromSpider::read(again.trim_ascii_end()), Ok(word));
+            }
+            let _ = Command::read(line);
+        }
+    }
+}
+
+/// Records on their way to the store, and its answers.
+fn record(input: &[u8]) {
+    let mut records = WireRecords::new(1 << 10);
+    for piece in input.chunks(11) {
+        records.feed(piece);
+        while let Some(decoded) = records.next() {
+            if let Decoded::Record(record) = decoded {
+                assert!(record.data.len() <= 1 << 10);
+                assert!(record.encode().is_some());
+            }
+        }
+    }
+    let mut answers = Answers::new();
+    answers.feed(input);
+    while let Some(Ok(_)) = answers.next() {}
+}
+
+/// Results on their way from the store.
+fn results(input: &[u8]) {
+    let mut entries = Entries::new(1 << 10);
+    for piece in input.chunks(13) {
+        entries.feed(piece);
+        while entries.next().is_some() {}
+    }
+}
 
 fn limits() -> Limits {
     Limits {
