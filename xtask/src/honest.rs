@@ -174,7 +174,7 @@ fn watched(command: &mut Command) -> Result<u64> {
 }
 
 /// A simulated web as a process; stopped when dropped.
-struct Web {
+pub(crate) struct Web {
     child: Child,
     ready: Value,
     folder: PathBuf,
@@ -189,7 +189,7 @@ impl Web {
         Ok(web)
     }
 
-    fn start(command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let mut child = command
             .stdout(Stdio::piped())
             .spawn()
@@ -207,7 +207,7 @@ impl Web {
         })
     }
 
-    fn text(&self, name: &str) -> Result<&str> {
+    pub(crate) fn text(&self, name: &str) -> Result<&str> {
         let value = self.ready.get(name).and_then(Value::as_str);
         value.with_context(|| format!("a web that does not say {name}"))
     }

@@ -8,6 +8,7 @@ mod heart;
 mod honest;
 mod hostile;
 mod kill;
+mod scale;
 mod shell;
 mod test;
 
@@ -22,6 +23,8 @@ cargo xtask kill [N] [NAMES]  kill crawls with -9 N times (1000 if left out), re
 cargo xtask bench crawl …     what a crawl costs, beside a bare client and a naive loop
 cargo xtask sim-heart [HOSTS] [URLS] [SEED]
                               a week of crawling in virtual time: a million hosts and 50 million URLs if left out
+cargo xtask scale [URLS]      the doc index with ten million URLs if left out, by itself and under a crawl; a hundred
+                              million need 25 GB of disk and some hours
 cargo xtask hostile DIR       crawl the hostile server in DIR and let it grade what came of it
 cargo xtask honest            what the hostile web costs honest hosts in speed, and the crawler in memory
 cargo xtask fuzz [SECONDS] [TARGET]
@@ -48,6 +51,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ("kill", rest) => kill::run(rest),
         ("bench", rest) => bench::run(rest),
         ("sim-heart", rest) => heart::run(rest),
+        ("scale", rest) => scale::run(rest),
         ("hostile", [folder]) => hostile::run(folder.as_ref()),
         ("honest", []) => honest::run(),
         ("fuzz", rest) => fuzz::run(rest),

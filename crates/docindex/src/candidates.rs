@@ -37,12 +37,11 @@ impl<L: PartitionLog> DocIndex<L> {
         let mut offered = HashSet::new();
         while found.len() < wanted.urls {
             let rejected = |hash: u64, host: &Host| {
-                host.record.not_before > now
-                    || host.record.blocked.is_some()
+                host.record.blocked.is_some()
                     || offered.contains(&hash)
                     || wanted.reject.contains(&hash)
             };
-            let Some(host) = self.fold.hosts.next_turn(&rejected) else {
+            let Some(host) = self.fold.hosts.next_turn(now, &rejected) else {
                 break;
             };
             offered.insert(host);

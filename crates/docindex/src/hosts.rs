@@ -1,6 +1,6 @@
 //! The hosts in RAM: how much waits for each, and whose turn it is.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use xxhash_rust::xxh3::Xxh3Builder;
 
@@ -29,8 +29,11 @@ pub(crate) struct Host {
 pub(crate) struct Hosts {
     /// Filled by accepted links; a host stays known for the whole crawl.
     by_hash: HashMap<u64, Host, Xxh3Builder>,
-    /// Hosts with waiting URLs, in turn. A host is in it at most once (`in_turn`).
+    /// Hosts with waiting URLs, in turn. A host is in it, or put off, at most once (`in_turn`).
     turns: VecDeque<u64>,
+    /// Hosts with waiting URLs that were found to be asked too early, and when they were to be asked then.
+    /// Filled when their turn comes, emptied when that time has come.
+    put_off: BTreeSet<(Timestamp, u64)>,
     /// Hosts whose record changed since the last commit. Emptied by each commit.
     dirty: HashSet<u64, Xxh3Builder>,
     /// What the hosts of a domain have in common; none when no budget asks for it.
@@ -180,8 +183,17 @@ impl Hosts {
         }
     }
 
-    /// The next host in turn that is not rejected; a host with nothing waiting leaves the round.
-    pub(crate) fn next_turn(&mut self, rejected: &dyn Fn(u64, &Host) -> bool) -> Option<u64> {
+    /// The next host in turn that is not rejected; a host with nothing waiting leaves the round, and one that
+    /// must not be asked yet comes back when it may, so that a hundred thousand of them cost nothing.
+    pub(crate) fn next_turn(
+        &mut self,
+        now: Timestamp,
+        rejected: &dyn Fn(u64, &Host) -> bool,
+    ) -> Option<u64> {
+        while self.put_off.first().is_some_and(|(end, _)| *end <= now) {
+            let host = self.put_off.pop_first();
+            self.turns.extend(host.map(|(_, hash)| hash));
+        }
         for _ in 0..self.turns.len() {
             let hash = self.turns.pop_front()?;
             let Some(host) = self.by_hash.get_mut(&hash) else {
@@ -189,6 +201,10 @@ impl Hosts {
             };
             if host.waiting == 0 {
                 host.in_turn = false;
+                continue;
+            }
+            if host.record.not_before > now {
+                self.put_off.insert((host.record.not_before, hash));
                 continue;
             }
             let skip = rejected(hash, host);
@@ -210,27 +226,37 @@ impl Hosts {
                 self.dirty.insert(*hash);
             }
         }
+        let put_off = std::mem::take(&mut self.put_off);
+        self.turns.extend(put_off.into_iter().map(|(_, hash)| hash));
     }
 
     /// When the first of the hosts that have URLs but must wait may be asked again.
     pub(crate) fn next_end_of_wait(&self, now: Timestamp) -> Option<Timestamp> {
-        let hosts = self.turns.iter().filter_map(|hash| self.by_hash.get(hash));
-        let waits = hosts
-            .filter(|host| host.waiting > 0 && host.record.blocked.is_none())
-            .map(|host| host.record.not_before);
-        waits.filter(|end| *end > now).min()
+        let end = |hash: &u64| {
+            let host = self.by_hash.get(hash)?;
+            let waits = host.waiting > 0 && host.record.blocked.is_none();
+            waits.then_some(host.record.not_before)
+        };
+        // The end that was known when a host was put off, for only then is the first the earliest. It may have
+        // moved away since, and then this is a look too many.
+        let mut put_off = self.put_off.iter().filter(|(_, hash)| end(hash).is_some());
+        let put_off = put_off.find(|(end, _)| *end > now).map(|(end, _)| *end);
+        let in_turn = self.turns.iter().filter_map(end);
+        in_turn.chain(put_off).filter(|end| *end > now).min()
     }
 
     /// True when URLs wait, and all of them for hosts that an operator has blocked.
     pub(crate) fn only_blocked(&self) -> bool {
-        let hosts = self.turns.iter().filter_map(|hash| self.by_hash.get(hash));
+        let put_off = self.put_off.iter().map(|(_, hash)| hash);
+        let hosts = self.turns.iter().chain(put_off);
+        let hosts = hosts.filter_map(|hash| self.by_hash.get(hash));
         let mut waiting = hosts.filter(|host| host.waiting > 0).peekable();
         waiting.peek().is_some() && waiting.all(|host| host.record.blocked.is_some())
     }
 
     /// Hosts with URLs that could be claimed.
     pub(crate) fn in_turn(&self) -> usize {
-        self.turns.len()
+        self.turns.len() + self.put_off.len()
     }
 
     /// Hosts known.

@@ -144,7 +144,7 @@ impl Ring {
     fn build(dir: &CrawlDir, settings: &Settings, sources: Sources, hands: Hands) -> Result<Self> {
         let clock = clock::steady();
         let index_options = IndexOptions {
-            memory: settings.memory / 4,
+            memory: settings.memory / 2,
             seed: KeySeed(random()?),
             budgets: settings.budgets,
             domain_of: orbweaver_intake::domain_or_host,
