@@ -95,8 +95,14 @@ impl Seen {
             .store(if fits { FILLING } else { PARTIAL }, Ordering::SeqCst);
         self.known.store(known, Ordering::Relaxed);
         self.limit.store(limit, Ordering::Relaxed);
+        let room = usize::try_from(known).unwrap_or(0) / SHARDS;
         for shard in &self.shards {
-            *shard.write().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+            // The old table goes before the new one comes.
+            *shard = Shard::default();
+            if fits {
+                shard.young = Table::with_room(room);
+            }
         }
         fits
     }
@@ -213,6 +219,14 @@ struct Table {
 }
 
 impl Table {
+    /// An empty table for about so many URLs, with places for a few more: shards are not filled all alike.
+    fn with_room(urls: usize) -> Self {
+        Self {
+            places: vec![0; urls / 5 * 6 + urls / 32],
+            len: 0,
+        }
+    }
+
     fn bytes(&self) -> usize {
         self.places.capacity() * size_of::<u64>()
     }
