@@ -354,10 +354,19 @@ mod tests {
             ),
             (
                 Facts {
+                    queued: 1,
                     next_try: Some(7),
                     ..Facts::default()
                 },
                 "politeness (next try in 7 s)",
+                "7 s",
+            ),
+            (
+                Facts {
+                    next_try: Some(7),
+                    ..Facts::default()
+                },
+                "recrawl (next visit in 7 s)",
                 "7 s",
             ),
         ] {

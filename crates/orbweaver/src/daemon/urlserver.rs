@@ -75,6 +75,8 @@ pub(crate) struct LineDesk {
     dialect: Dialect,
     heard: mpsc::Receiver<Heard>,
     follower: Option<Follower>,
+    /// It has been said that the store cannot be reached.
+    store_is_lost: bool,
     /// When orders may go out, once the store is found; none before that.
     quiet_from: Option<Instant>,
     tick: Duration,
@@ -123,6 +125,7 @@ impl Elsewhere {
             dialect: self.dialect,
             heard,
             follower,
+            store_is_lost: false,
             tick: (self.status_timeout / 8)
                 .clamp(Duration::from_millis(20), Duration::from_millis(500)),
         }
@@ -290,9 +293,15 @@ impl LineDesk {
         match followed {
             Followed::Connected => {
                 info!("connected to the store");
+                self.store_is_lost = false;
                 self.quiet_from = self.quiet_from.or(Some(Instant::now() + QUIET));
             }
-            Followed::Lost(why) => warn!(why, "no results from the store; trying on"),
+            // Once is enough: it may be down for hours.
+            Followed::Lost(why) => {
+                if !std::mem::replace(&mut self.store_is_lost, true) {
+                    warn!(why, "no results from the store; trying on");
+                }
+            }
             Followed::Result(position, decoded) => {
                 if self.quiet_from.is_some_and(|from| from > Instant::now()) {
                     self.quiet_from = Some(Instant::now() + QUIET);

@@ -192,3 +192,64 @@ fn a_host_is_asked_for_exactly_its_budget() {
         assert_eq!(site.pages().len(), 7);
     }
 }
+
+/// Bytes of a host, pages of a domain whatever host of it they are on, and time since the first request.
+#[test]
+fn budgets_count_bytes_and_time_and_the_hosts_of_a_domain_together() {
+    let site = Site::start([13, 0, 9], |asked| match asked.target.as_str() {
+        "/robots.txt" => None,
+        _ => {
+            let links: String = (0..40).map(|n| format!("<a href=\"/{n}\">x</a>")).collect();
+            Some(Reply::html(links + &"x".repeat(10_000)))
+        }
+    });
+    let place = Place::new();
+    let config = place.file("bytes.toml", "[budget]\nhost_bytes = \"50K\"\n");
+    let fates = place.crawl_to_the_end(&[&site.url("/"), "-c", &config]);
+    // Four answers of a little over 10,000 bytes stay below, the fifth passes it.
+    assert_eq!(site.pages().len(), 5);
+    let spent = fates
+        .iter()
+        .filter(|fate| fate.why().contains("51200 bytes"));
+    assert_eq!(spent.count(), 36);
+
+    let web = sim(SimConfig {
+        hosts: 6,
+        pages: 20,
+        ips: 3,
+        sitemaps: false,
+        ..SimConfig::default()
+    });
+    let resolver = web.dns_addr().unwrap().to_string();
+    let place = Place::new();
+    let config = place.file("domain.toml", "[budget]\ndomain_pages = 30\n");
+    let seed = web.seeds()[0].clone();
+    let args = [
+        &seed,
+        "--scope",
+        "any",
+        "-c",
+        &config,
+        "--resolver",
+        &resolver,
+    ];
+    let fates = place.crawl_to_the_end(&args);
+    let asked = fates.iter().filter(|fate| fate.attempts > 0).count();
+    // A chain of redirects that was begun may go on, so that it is not cut in the middle.
+    let hops = fates.iter().filter(|fate| fate.kind == "redirect").count();
+    assert!(
+        (30..=30 + hops).contains(&asked),
+        "{asked} asked, {hops} hops"
+    );
+    let spent = fates
+        .iter()
+        .any(|fate| fate.why().contains("30 pages for sim.test"));
+    assert!(spent, "{fates:#?}");
+
+    // Time is counted from the first request, and a budget of a millisecond is spent by the first answer.
+    let place = Place::new();
+    let config = place.file("time.toml", "[budget]\nhost_time = \"0.001\"\n");
+    let before = site.pages().len();
+    place.crawl_to_the_end(&[&site.url("/"), "-c", &config]);
+    assert_eq!(site.pages().len() - before, 1);
+}

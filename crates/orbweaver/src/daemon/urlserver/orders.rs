@@ -247,3 +247,116 @@ impl Orders {
 fn place(order: &Order) -> (u32, Box<str>) {
     (order.candidate.doc_id, order.url().as_str().into())
 }
+
+#[cfg(test)]
+mod tests {
+    use orbweaver_model::{Candidate, CrawlUrl, LinkKind, Purpose, UrlKey};
+
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn order(slot: u32, generation: u32) -> Order {
+        let url = CrawlUrl::from_canonical(&format!("http://h{slot}/")).unwrap();
+        Order {
+            trans: TransId {
+                generation,
+                slot,
+                active: 0,
+            },
+            ip: [127, 0, 0, 1].into(),
+            candidate: Candidate {
+                key: UrlKey { host: 1, url: 1 },
+                doc_id: slot,
+                url,
+                kind: LinkKind::Seed,
+                depth: 0,
+                attempts: 0,
+                chain: Vec::new(),
+                revisit: None,
+            },
+            purpose: Purpose::Page,
+            announce: true,
+        }
+    }
+
+    fn word() -> Done {
+        Done {
+            sent: None,
+            first_byte: None,
+            ended: at(1),
+            connect_failed: false,
+            failed: false,
+            robots: None,
+        }
+    }
+
+    fn out(awaits_results: bool) -> (Orders, u64) {
+        let mut orders = Orders::new(Duration::from_secs(10), awaits_results);
+        orders.add(order(3, 1), at(0));
+        assert!(orders.next().is_some());
+        orders.give(0, at(0));
+        assert!(orders.next().is_none());
+        (orders, trans_number(order(3, 1).trans).unwrap())
+    }
+
+    #[test]
+    fn an_order_is_over_when_both_words_have_come_in_either_order() {
+        let (mut orders, id) = out(true);
+        assert!(orders.done(id, at(1)).is_none());
+        let (found, _, sent) = orders.answered_by(3, "http://h3/").unwrap();
+        assert_eq!((found, sent), (id, Some(at(0))));
+        assert!(orders.result(id, word(), at(2)).is_some());
+        assert!(orders.is_empty());
+
+        let (mut orders, id) = out(true);
+        assert!(orders.result(id, word(), at(1)).is_none());
+        assert!(orders.done(id, at(2)).is_some());
+        assert!(orders.is_empty() && orders.answered_by(3, "http://h3/").is_none());
+
+        let (mut orders, id) = out(false);
+        assert!(orders.done(id, at(1)).is_some());
+        assert!(orders.done(id, at(1)).is_none());
+        assert_eq!(orders.late, 1);
+    }
+
+    #[test]
+    fn silence_makes_it_lost_and_words_put_that_off() {
+        let (mut orders, id) = out(true);
+        orders.working(id, at(8));
+        assert!(orders.overdue(at(17)).1.is_empty());
+        let (over, lost) = orders.overdue(at(18));
+        assert!(over.is_empty());
+        assert_eq!(lost, [order(3, 1).trans]);
+        orders.rename(order(3, 1).trans, order(3, 2).trans);
+        // The old name means nothing any more; the new one waits for a spider.
+        assert!(orders.done(id, at(19)).is_none());
+        assert_eq!(orders.late, 1);
+        assert_eq!(orders.next().map(|order| order.trans.generation), Some(2));
+        // Its result may still come by the first fetch, and then it is over.
+        let (new, ..) = orders.answered_by(3, "http://h3/").unwrap();
+        assert!(orders.result(new, word(), at(20)).is_some());
+        assert!(orders.next().is_none());
+    }
+
+    #[test]
+    fn what_a_dead_spider_had_is_over_where_the_result_is_here() {
+        let mut orders = Orders::new(Duration::from_secs(10), true);
+        for slot in [1, 2, 3] {
+            orders.add(order(slot, 1), at(0));
+        }
+        for spider in [0, 0, 1] {
+            orders.next();
+            orders.give(spider, at(0));
+        }
+        assert_eq!((orders.count_of(0), orders.count_of(1)), (2, 1));
+        let first = trans_number(order(1, 1).trans).unwrap();
+        assert!(orders.result(first, word(), at(1)).is_none());
+        let (over, lost) = orders.gone(0, at(2));
+        assert_eq!(over.len(), 1);
+        assert_eq!(lost, [order(2, 1).trans]);
+        assert_eq!(orders.count_of(1), 1);
+    }
+}

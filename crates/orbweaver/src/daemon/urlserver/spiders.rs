@@ -53,6 +53,9 @@ impl Spider {
                     backoff.reset();
                     complained = false;
                     let why = self.talk(connection).await;
+                    if self.heard.is_closed() {
+                        return;
+                    }
                     warn!(
                         spider = name,
                         why, "a spider is gone; its orders are sent again"
