@@ -103,6 +103,8 @@ struct Subject {
     unfinished: bool,
     /// Where a record should begin → where its index line stands and a hash of that line.
     lines: HashMap<u64, (u64, u64)>,
+    /// Exchanges of an unfinished file whose lines are still to come: how many, and where the first begins.
+    unlisted: Option<(u64, u64)>,
 }
 
 impl Check<'_> {
@@ -167,10 +169,20 @@ impl Check<'_> {
             cdxj_path,
             unfinished,
             lines: HashMap::new(),
+            unlisted: None,
         };
         self.index(&mut subject);
         if let Err(error) = self.records(&mut subject) {
             self.say(Severity::Error, &subject.warc, None, error.to_string());
+        }
+        if let Some((count, first)) = subject.unlisted {
+            let what = match count {
+                1 => "the index has no line for this record yet".to_owned(),
+                _ => format!(
+                    "the index has no lines yet for {count} records, of which this is the first"
+                ),
+            };
+            self.say(Severity::Note, &subject.warc, Some(first), what);
         }
         let mut left: Vec<(u64, u64)> = subject.lines.drain().map(|(o, (at, _))| (at, o)).collect();
         left.sort_unstable();
@@ -330,9 +342,11 @@ impl Check<'_> {
         }
         let expected = group.line.render();
         match subject.lines.remove(&at) {
+            // While a crawl writes, there may be thousands.
+            None if subject.unfinished => subject.unlisted.get_or_insert((0, at)).0 += 1,
             None => {
                 let what = "the index has no line for this record".to_owned();
-                self.say(subject.lesser(), &subject.warc, Some(at), what);
+                self.say(Severity::Error, &subject.warc, Some(at), what);
             }
             Some((_, found)) if found == hash(expected.as_bytes()) => {}
             Some((line_at, _)) => {

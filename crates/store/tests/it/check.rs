@@ -181,3 +181,17 @@ fn a_torn_end_of_an_open_file_is_a_note() {
     );
     assert_eq!(open.metadata().unwrap().len(), len - 3);
 }
+
+#[test]
+fn lines_that_are_still_to_come_are_one_note() {
+    let dir = new_dir();
+    let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
+    let places = store_all(&mut writer, &one_of_each());
+    let stem = places[0].file.trim_end_matches(".warc.gz");
+    fs::write(dir.path().join(format!("cdxj/{stem}.cdxj.open")), "").unwrap();
+    let found = findings(dir.path());
+    assert_eq!(found.len(), 1, "{found:?}");
+    let expected = format!("no lines yet for {} records", places.len());
+    assert!(found[0].contains(&expected), "{found:?}");
+    assert!(found[0].contains(&format!("at byte {}", places[0].offset)));
+}
