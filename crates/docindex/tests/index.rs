@@ -377,6 +377,29 @@ fn a_host_that_must_wait_is_not_offered_before_its_time() {
 }
 
 #[test]
+fn a_wait_that_grows_while_a_host_is_put_off_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    let wait = |url: &str, end: u64| Event::Host {
+        host: key(url).host,
+        not_before: at(end),
+    };
+    let (a, b) = ("http://a/1", "http://b/1");
+    index.apply([links(vec![link(a, 0), link(b, 0)])]).unwrap();
+    index.apply([wait(a, 500), wait(b, 700)]).unwrap();
+    assert!(index.candidates(&want(10), at(1)).unwrap().is_empty());
+    index
+        .apply([wait(a, 900), links(vec![link("http://a/2", 0)])])
+        .unwrap();
+    assert!(index.candidates(&want(10), at(600)).unwrap().is_empty());
+    assert_eq!(index.next_chance(at(600)), Some(at(700)));
+    assert_eq!(names(&index.candidates(&want(10), at(700)).unwrap()), [b]);
+    assert_eq!(index.next_chance(at(700)), Some(at(900)));
+    assert_eq!(index.candidates(&want(10), at(900)).unwrap().len(), 2);
+    sound(&index);
+}
+
+#[test]
 fn a_refused_link_is_recorded_and_never_handed_out() {
     let dir = tempfile::tempdir().unwrap();
     let mut index = open(dir.path());
