@@ -63,10 +63,32 @@ impl Budget {
         if !self.time.is_zero() && time_over {
             return spent(Spent::Time, format!("{} seconds", self.time.as_secs()));
         }
-        match self.pages {
-            0 => Room::Urls(usize::MAX),
-            pages if used.asked >= pages => spent(Spent::Pages, format!("{pages} pages")),
-            pages => Room::Urls(pages.saturating_sub(used.asked + used.claimed) as usize),
+        if self.pages > 0 && used.asked >= self.pages {
+            return spent(Spent::Pages, format!("{} pages", self.pages));
+        }
+        let mut room = usize::MAX;
+        if self.pages > 0 {
+            room = room.min(self.pages.saturating_sub(used.asked) as usize);
+        }
+        if self.bytes > 0 {
+            room = room.min(used.pages_for(self.bytes, used.bytes));
+        }
+        if let Some(since) = used.since.filter(|_| !self.time.is_zero()) {
+            let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+            room = room.min(used.pages_for(millis(self.time), millis(now.since(since))));
+        }
+        Room::Urls(room.saturating_sub(used.claimed as usize))
+    }
+}
+
+impl Used<'_> {
+    /// How many more pages a budget is good for, when they cost what those before did; one at least, and one only
+    /// while nothing is known. What is handed out cannot be called back, so that it must not be too much.
+    fn pages_for(&self, budget: u64, used: u64) -> usize {
+        let left = budget.saturating_sub(used);
+        match used / u64::from(self.asked.max(1)) {
+            0 if self.asked == 0 => 1,
+            each => usize::try_from(left / each.max(1)).map_or(usize::MAX, |pages| pages.max(1)),
         }
     }
 }

@@ -10,7 +10,7 @@ mod support;
 use std::time::Duration;
 
 use orbweaver_docindex::{Budget, Budgets, DocIndex, IndexOptions};
-use orbweaver_model::{Column, Event, OutcomeClass, RecrawlBounds, Report};
+use orbweaver_model::{Column, Event, LinkKind, Outcome, OutcomeClass, RecrawlBounds, Report};
 
 use support::*;
 
@@ -257,5 +257,61 @@ fn a_spent_page_budget_lets_known_pages_be_visited_again() {
     assert_eq!(class_of(&index, "http://a/2"), OutcomeClass::DeniedPolicy);
     let again = index.candidates(&want(9), at(500)).unwrap();
     assert_eq!(names(&again), ["http://a/1"]);
+    sound(&index);
+}
+
+#[test]
+fn a_seed_whose_server_was_away_is_asked_for_again_and_one_that_was_answered_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open(dir.path());
+    let because = |class, reason: &str| Report {
+        outcome: Outcome::because(class, reason),
+        ip: None,
+        ..report(class)
+    };
+    let cases = [
+        (
+            "http://a/",
+            because(OutcomeClass::FailedConnect, "refused"),
+            true,
+        ),
+        (
+            "http://b/",
+            because(OutcomeClass::DeniedRobots, "robots.txt: status 503"),
+            true,
+        ),
+        (
+            "http://c/",
+            because(OutcomeClass::DeniedRobots, "robots.txt: Disallow: /"),
+            false,
+        ),
+        ("http://d/", report(OutcomeClass::Success), false),
+        ("http://e/", report(OutcomeClass::HttpError), false),
+        (
+            "http://f/",
+            because(OutcomeClass::FailedDns, "no such name"),
+            true,
+        ),
+    ];
+    let seeds = || {
+        let named = cases.iter().map(|(text, ..)| {
+            let mut named = link(text, 0);
+            named.link.kind = LinkKind::Seed;
+            named
+        });
+        links(named.collect())
+    };
+    index.apply([seeds()]).unwrap();
+    index.candidates(&want(20), at(2)).unwrap();
+    for (text, report, _) in &cases {
+        index.apply([done(text, report.clone(), vec![])]).unwrap();
+    }
+    sound(&index);
+    index.apply([seeds()]).unwrap();
+    let again = index.candidates(&want(20), at(3)).unwrap();
+    let mut again = names(&again);
+    again.sort_unstable();
+    let wanted = cases.iter().filter(|case| case.2).map(|case| case.0);
+    assert_eq!(again, wanted.collect::<Vec<_>>());
     sound(&index);
 }

@@ -1,15 +1,17 @@
-//! Seeds that are known already: naming a URL that was refused unasked gives it another chance.
+//! Seeds that are known already: naming a URL that was refused unasked, or whose server could not be reached, gives it
+//! another chance.
 
 use orbweaver_model::{Link, LinkKind, OutcomeClass, UrlKey};
 
 use super::Fold;
 use crate::error::Result;
 use crate::keyspaces::{Batch, Keyspaces};
-use crate::record::LinkRecord;
+use crate::record::{Fate, LinkRecord};
 
 impl Fold {
-    /// A URL that scope or address policy had refused is queued now that the user asks for it by name. What
-    /// was asked before, and what robots.txt denies, stays as it is.
+    /// A URL that scope or address policy had refused is queued now that the user asks for it by name, and so is one
+    /// whose server, or its robots.txt, could not be reached: every run begins with naming its seeds. What was
+    /// answered, and what a robots.txt denies, stays as it is.
     pub(super) fn readmit(
         &mut self,
         key: UrlKey,
@@ -21,7 +23,7 @@ impl Fold {
             return Ok(());
         };
         let class = fate.report.outcome.class;
-        let unasked = fate.due.is_none() && fate.attempts == 0;
+        let finished = fate.due.is_none();
         let spent = self
             .hosts
             .get(key.host)
@@ -29,7 +31,7 @@ impl Fold {
         let Some(known) = store.link(key)? else {
             return Ok(());
         };
-        if class != OutcomeClass::DeniedPolicy || !unasked || spent {
+        if !finished || spent || !deserves_another_chance(&fate) {
             return Ok(());
         }
         let record = LinkRecord {
@@ -49,5 +51,16 @@ impl Fold {
         let waiting = record.queued(key, 0, None);
         self.enqueue(key, &record, waiting, store, batch);
         Ok(())
+    }
+}
+
+fn deserves_another_chance(fate: &Fate) -> bool {
+    let outcome = &fate.report.outcome;
+    match outcome.class {
+        OutcomeClass::DeniedPolicy => fate.attempts == 0,
+        // A rule that denies is named; anything else is a file that could not be had.
+        OutcomeClass::DeniedRobots => !outcome.reason.to_ascii_lowercase().contains("disallow:"),
+        OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout | OutcomeClass::FailedDns => true,
+        _ => false,
     }
 }
