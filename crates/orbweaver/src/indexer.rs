@@ -373,29 +373,12 @@ impl Work {
         let mut only_blocked = false;
         let mut idle = Idle::No;
         if let Some(mut wish) = self.open_wish.take() {
-            let wanted = Wanted {
-                urls: wish.want.min(left),
-                per_host: self.options.per_host,
-                reject: std::mem::take(&mut wish.reject),
-            };
-            let found = if wanted.urls == 0 {
-                Vec::new()
-            } else {
-                self.index.candidates(&wanted, now)?
-            };
-            self.dirty |= !found.is_empty();
-            wish.reject = wanted.reject;
-            wish.want -= found.len();
-            wish.reject
-                .extend(well_supplied(&found, self.options.per_host));
-            let tell = !std::mem::replace(&mut wish.told, true);
-            if wish.want > 0 {
+            let met = self.meet(&mut wish, left, now);
+            // The URL server asks once and waits: a wish that could not be met for trouble with the disk stays open.
+            if met.is_err() || wish.want > 0 {
                 self.open_wish = Some(wish);
             }
-            if tell || !found.is_empty() {
-                let robots = self.kept_robots(&found)?;
-                (self.give)(robots, found);
-            }
+            met?;
         }
         if self.index.claimed() == 0 && self.open_wish.is_some() {
             waits_until = self.index.next_chance(now);
@@ -407,6 +390,30 @@ impl Work {
         self.publish(waits_until, only_blocked);
         self.say_idle
             .send_if_modified(|said| std::mem::replace(said, idle) != idle);
+        Ok(())
+    }
+
+    fn meet(&mut self, wish: &mut Wish, left: usize, now: Timestamp) -> Result<()> {
+        let wanted = Wanted {
+            urls: wish.want.min(left),
+            per_host: self.options.per_host,
+            reject: std::mem::take(&mut wish.reject),
+        };
+        let found = match wanted.urls {
+            0 => Ok(Vec::new()),
+            _ => self.index.candidates(&wanted, now),
+        };
+        wish.reject = wanted.reject;
+        let found = found?;
+        self.dirty |= !found.is_empty();
+        let robots = self.kept_robots(&found)?;
+        wish.want -= found.len();
+        wish.reject
+            .extend(well_supplied(&found, self.options.per_host));
+        let tell = !std::mem::replace(&mut wish.told, true);
+        if tell || !found.is_empty() {
+            (self.give)(robots, found);
+        }
         Ok(())
     }
 
