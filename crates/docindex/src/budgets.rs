@@ -94,12 +94,12 @@ impl Used<'_> {
 }
 
 impl Budgets {
-    /// What may still be asked of a host.
+    /// What may still be asked of a host. With what its domain has used comes what is about to be handed out for it.
     pub(crate) fn room(
         &self,
         host: &HostRecord,
         claimed: u32,
-        domain: Option<&Total>,
+        domain: Option<(&Total, usize)>,
         now: Timestamp,
     ) -> Room {
         let used = Used {
@@ -110,13 +110,15 @@ impl Budgets {
             since: host.since,
         };
         let of_host = self.host.room(&used, now);
-        let Some(total) = domain else {
+        let Some((total, lent)) = domain else {
             return of_host;
         };
         let used = Used {
             name: &total.name,
             asked: total.asked,
-            claimed: total.claimed,
+            claimed: total
+                .claimed
+                .saturating_add(u32::try_from(lent).unwrap_or(u32::MAX)),
             bytes: total.bytes,
             since: total.since,
         };

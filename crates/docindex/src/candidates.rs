@@ -1,6 +1,6 @@
 //! Handing out work: candidates by host, with a reject list (A7).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use orbweaver_model::{Candidate, Claimed, Event, Spent, Timestamp, UrlKey};
 
@@ -35,6 +35,8 @@ impl<L: PartitionLog> DocIndex<L> {
         let mut claims = Vec::new();
         let mut exhausted = Vec::new();
         let mut offered = HashSet::new();
+        // What this call gives to the hosts of a domain, which counts for its budget before it is claimed.
+        let mut lent: HashMap<u64, usize> = HashMap::new();
         while found.len() < wanted.urls {
             let rejected = |hash: u64, host: &Host| {
                 host.record.blocked.is_some()
@@ -45,7 +47,9 @@ impl<L: PartitionLog> DocIndex<L> {
                 break;
             };
             offered.insert(host);
-            let room = match self.room(host, now) {
+            let domain = self.fold.hosts.get(host).map_or(0, |host| host.domain);
+            let lent_before = lent.get(&domain).copied().unwrap_or(0);
+            let room = match self.room(host, lent_before, now) {
                 Room::Urls(room) => room,
                 Room::Spent(spent, outcome) => {
                     exhausted.push(Event::Exhaust {
@@ -58,7 +62,9 @@ impl<L: PartitionLog> DocIndex<L> {
                 }
             };
             let most = wanted.per_host.min(wanted.urls - found.len()).min(room);
+            let before = found.len();
             self.take(host, most, &mut found, &mut claims)?;
+            *lent.entry(domain).or_default() += found.len() - before;
         }
         if !claims.is_empty() {
             let batch = self.fold.last_batch + 1;
@@ -132,14 +138,14 @@ impl<L: PartitionLog> DocIndex<L> {
     }
 
     /// How many more URLs of a host may be handed out.
-    fn room(&self, hash: u64, now: Timestamp) -> Room {
+    fn room(&self, hash: u64, lent: usize, now: Timestamp) -> Room {
         let hosts = &self.fold.hosts;
         match hosts.get(hash) {
             // What still waits after that was asked for before, or goes on with a chain of redirects.
             Some(host) if host.record.spent == Some(Spent::Pages) => Room::Urls(usize::MAX),
             Some(host) => {
                 let domain = hosts.domain(host);
-                (self.options.budgets).room(&host.record, host.claimed, domain, now)
+                (self.options.budgets).room(&host.record, host.claimed, domain.zip(Some(lent)), now)
             }
             None => Room::Urls(usize::MAX),
         }

@@ -315,3 +315,27 @@ fn a_seed_whose_server_was_away_is_asked_for_again_and_one_that_was_answered_is_
     assert_eq!(again, wanted.collect::<Vec<_>>());
     sound(&index);
 }
+
+#[test]
+fn hosts_of_one_domain_share_its_budget_also_within_one_hand_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let domain = Budget {
+        pages: 7,
+        ..Budget::default()
+    };
+    let options = IndexOptions {
+        seed: SEED,
+        budgets: Budgets {
+            domain,
+            ..Budgets::default()
+        },
+        domain_of: |_| "all",
+        ..IndexOptions::default()
+    };
+    let mut index = open_with(dir.path(), options);
+    let found = (0..40).map(|n| link(&format!("http://h{}/{n}", n % 4), 0));
+    index.apply([links(found.collect())]).unwrap();
+    assert_eq!(index.candidates(&want(40), at(2)).unwrap().len(), 7);
+    assert!(index.candidates(&want(40), at(2)).unwrap().is_empty());
+    sound(&index);
+}

@@ -217,7 +217,8 @@ impl Check<'_> {
             self.summary.lines += 1;
             let parsed = std::str::from_utf8(line).ok().and_then(IndexLine::parse);
             let problem = match parsed {
-                None if subject.unfinished && !line.ends_with(b"\n") => {
+                // Also when nothing but its end is missing.
+                _ if subject.unfinished && !line.ends_with(b"\n") => {
                     self.say(
                         Severity::Note,
                         &subject.cdxj,
