@@ -9,15 +9,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use orbweaver_intake::{CanonicalOptions, Canonicalizer};
-use orbweaver_model::{
-    Candidate, Clock, CrawlUrl, FetchResult, KeySeed, LinkKind, Order, Outcome, OutcomeClass,
-    Purpose, UrlError,
-};
+use orbweaver_model::{Clock, CrawlUrl, FetchResult, Outcome, OutcomeClass, UrlError};
 use orbweaver_spider::Spider;
 use orbweaver_wire::line::trans_of;
 use orbweaver_wire::{Data, Dialect, HttpCode, OrderLine, Record};
 
 use super::super::config::SpiderSettings;
+use super::super::order;
 use super::parcels::Parcels;
 use super::tickets::{Duty, Errand, Tickets, Waiter};
 use crate::redirect;
@@ -115,7 +113,8 @@ impl Bench {
     }
 
     async fn carry_out(&self, line: OrderLine, duty: Duty, place: OwnedSemaphorePermit) {
-        let order = order(&line, duty.errand().1.clone());
+        let url = duty.errand().1.clone();
+        let order = order(trans_of(line.trans), line.doc_id, line.ip, url);
         let began = (self.clock)();
         let silent = |_, _| {};
         let fetch = self.spider.fetch(order, &silent);
@@ -165,30 +164,5 @@ fn empty_record(errand: &Errand, outcome: &Outcome, millis: u32) -> Record {
         url: errand.1.to_string(),
         new_url: String::new(),
         data: Bytes::new(),
-    }
-}
-
-/// The order as the spider knows it. What does not travel over the wire is not needed for a fetch.
-fn order(line: &OrderLine, url: CrawlUrl) -> Order {
-    let robots = line.doc_id == 0;
-    Order {
-        trans: trans_of(line.trans),
-        ip: line.ip,
-        candidate: Candidate {
-            key: url.key(KeySeed(0)),
-            doc_id: line.doc_id,
-            url,
-            kind: LinkKind::Seed,
-            depth: 0,
-            attempts: 0,
-            chain: Vec::new(),
-            revisit: None,
-        },
-        purpose: if robots {
-            Purpose::Robots
-        } else {
-            Purpose::Page
-        },
-        announce: false,
     }
 }

@@ -10,15 +10,14 @@ use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
 
 use orbweaver_intake::surt;
-use orbweaver_model::{
-    Candidate, Clock, CrawlUrl, Exchange, FetchResult, KeySeed, LinkKind, Order, Outcome, Protocol,
-    Purpose, TransId,
-};
+use orbweaver_model::{Clock, CrawlUrl, Exchange, FetchResult, Outcome, Protocol};
 use orbweaver_store::{Archive, Archivist, Capture, Scratch};
+use orbweaver_wire::line::trans_of;
 use orbweaver_wire::{Data, Record, Verdict};
 
 use super::super::config::StoreSettings;
 use super::super::journal::{Entry, Location, Standing};
+use super::super::order;
 use super::books::{Books, Known, Reply, key};
 use crate::exit::{Ending, Fatal};
 
@@ -199,32 +198,13 @@ fn result(entry: &Entry, url: CrawlUrl, response: Bytes) -> FetchResult {
     let record = &entry.record;
     let millis = entry.received.as_millis();
     let started = millis.saturating_sub(record.millis.into());
-    let robots = record.doc_id == 0;
     FetchResult {
-        order: Order {
-            trans: TransId {
-                generation: 0,
-                slot: 0,
-                active: 0,
-            },
-            ip: std::net::Ipv4Addr::UNSPECIFIED.into(),
-            candidate: Candidate {
-                key: url.key(KeySeed(0)),
-                doc_id: record.doc_id,
-                url,
-                kind: LinkKind::Seed,
-                depth: 0,
-                attempts: 0,
-                chain: Vec::new(),
-                revisit: None,
-            },
-            purpose: if robots {
-                Purpose::Robots
-            } else {
-                Purpose::Page
-            },
-            announce: false,
-        },
+        order: order(
+            trans_of(0),
+            record.doc_id,
+            std::net::Ipv4Addr::UNSPECIFIED.into(),
+            url,
+        ),
         outcome: Outcome::plain(record.outcome),
         started: orbweaver_model::Timestamp::from_millis(started),
         sent: None,
