@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use fjall::config::PartitioningPolicy;
 use fjall::{AbstractTree, Database, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -141,7 +142,14 @@ impl Keyspaces {
         };
         // The store would keep the size of its write buffers from when it was made, but budgets change from run
         // to run: it gets its own largest, and `tend` keeps ours.
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(64 << 20);
+        // Filters and block indexes in parts on every level: whole ones have half a megabyte for each table, and
+        // a cache that is too small for all of them would read one for each question.
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(64 << 20)
+                .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+                .index_block_partitioning_policy(PartitioningPolicy::all(true))
+        };
         let open = |name| -> Result<Table> { Ok(Table::new(name, db.keyspace(name, options)?)) };
         let keyspaces = Self {
             meta: open("meta")?,
