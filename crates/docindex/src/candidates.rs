@@ -27,10 +27,7 @@ impl<L: PartitionLog> DocIndex<L> {
     /// Claims URLs for the URL server: hosts in turn, within a host by rank. Retries that are due by `now`
     /// join the queue first. Empty when nothing can be offered.
     pub fn candidates(&mut self, wanted: &Wanted, now: Timestamp) -> Result<Vec<Candidate>> {
-        if self.next_due().is_some_and(|due| due <= now) {
-            let visits = self.options.recrawl;
-            self.apply([Event::Due { now, visits }])?;
-        }
+        self.fall_due(now)?;
         let mut found = Vec::new();
         let mut claims = Vec::new();
         let mut exhausted = Vec::new();
@@ -83,6 +80,15 @@ impl<L: PartitionLog> DocIndex<L> {
             return self.candidates(wanted, now);
         }
         Ok(found)
+    }
+
+    /// Retries and visits that are due by `now` join the queue.
+    pub fn fall_due(&mut self, now: Timestamp) -> Result<()> {
+        if self.next_due().is_none_or(|due| due > now) {
+            return Ok(());
+        }
+        let visits = self.options.recrawl;
+        self.apply([Event::Due { now, visits }])
     }
 
     /// When the next URL can be handed out that cannot be now: a retry falls due, or a host has waited

@@ -400,7 +400,8 @@ impl Work {
             reject: std::mem::take(&mut wish.reject),
         };
         let found = match wanted.urls {
-            0 => Ok(Vec::new()),
+            // A page that is due for another visit gives its place in the page budget back.
+            0 => self.index.fall_due(now).map(|()| Vec::new()),
             _ => self.index.candidates(&wanted, now),
         };
         wish.reject = wanted.reject;

@@ -188,3 +188,15 @@ fn head_is_asked_first_where_that_is_wanted() {
     place.check();
     assert!(place.status().balanced);
 }
+
+/// A budget of pages counts pages, not visits.
+#[test]
+fn pages_within_a_budget_are_visited_again() {
+    let site = site([2, 7, 4]);
+    let place = Place::new();
+    let running = begin(&place, &site, &["--pages", "3"]);
+    until("three looks at the start", || site.asked("/") >= 3);
+    stop(running);
+    let status = place.status();
+    assert!(status.balanced && status.documents <= 3, "{status:?}");
+}
