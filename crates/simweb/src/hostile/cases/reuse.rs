@@ -100,10 +100,11 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new(
             "before-request",
             "an answer before there is a request",
-            &[SUCCESS, PROTOCOL, CONNECT],
+            &[SUCCESS, HTTP_ERROR, PROTOCOL, CONNECT],
             |ask: &Ask| root(ask, raw(start())),
         )
-        // Nobody can tell it from an answer that came quickly, so what it says may be believed.
+        // Nobody can tell it from an answer that came quickly, so what it says may be believed; and the answer to
+        // robots.txt, 404, that comes behind it may be taken for that to the next request.
         .greet(|_| vec![Act::Send(poison())]),
         Case::new("refused", "nobody listens", &[CONNECT], |_| {
             vec![Act::Close]
