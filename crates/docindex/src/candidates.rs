@@ -23,18 +23,28 @@ pub struct Wanted {
     pub reject: HashSet<u64>,
 }
 
+/// How far into the queue of a host to look for visits. What was fetched ranks before what was not, but for URLs
+/// that were found or promoted later.
+const FURTHEST_VISIT: usize = 4096;
+
+/// What is about to be handed out.
+#[derive(Default)]
+struct Taken {
+    found: Vec<Candidate>,
+    claims: Vec<Claimed>,
+}
+
 impl<L: PartitionLog> DocIndex<L> {
     /// Claims URLs for the URL server: hosts in turn, within a host by rank. Retries that are due by `now`
     /// join the queue first. Empty when nothing can be offered.
     pub fn candidates(&mut self, wanted: &Wanted, now: Timestamp) -> Result<Vec<Candidate>> {
         self.fall_due(now)?;
-        let mut found = Vec::new();
-        let mut claims = Vec::new();
+        let mut taken = Taken::default();
         let mut exhausted = Vec::new();
         let mut offered = HashSet::new();
         // What this call gives to the hosts of a domain, which counts for its budget before it is claimed.
         let mut lent: HashMap<u64, usize> = HashMap::new();
-        while found.len() < wanted.urls {
+        while taken.found.len() < wanted.urls {
             let rejected = |hash: u64, host: &Host| {
                 host.record.blocked.is_some()
                     || offered.contains(&hash)
@@ -58,18 +68,17 @@ impl<L: PartitionLog> DocIndex<L> {
                     continue;
                 }
             };
-            let most = wanted.per_host.min(wanted.urls - found.len()).min(room);
-            let before = found.len();
-            self.take(host, most, &mut found, &mut claims)?;
-            *lent.entry(domain).or_default() += found.len() - before;
+            let most = wanted
+                .per_host
+                .min(wanted.urls - taken.found.len())
+                .min(room);
+            let before = taken.found.len();
+            self.take(host, most, false, &mut taken)?;
+            *lent.entry(domain).or_default() += taken.found.len() - before;
         }
+        let Taken { found, claims } = taken;
         if !claims.is_empty() {
-            let batch = self.fold.last_batch + 1;
-            exhausted.push(Event::Claim {
-                batch,
-                at: now,
-                urls: claims,
-            });
+            exhausted.push(self.claim(claims, now));
         }
         let spent = exhausted.len() > usize::from(!found.is_empty());
         if !exhausted.is_empty() {
@@ -100,45 +109,90 @@ impl<L: PartitionLog> DocIndex<L> {
             .min()
     }
 
-    /// Reads up to `most` URLs from the front of a host's queue.
-    fn take(
-        &self,
-        host: u64,
-        most: usize,
-        found: &mut Vec<Candidate>,
-        claims: &mut Vec<Claimed>,
-    ) -> Result<()> {
+    /// Claims URLs that have brought a document before, and no others: what may be handed out when the page budget
+    /// is spent. Retries and visits that are due by `now` join the queue first.
+    pub fn visits(&mut self, wanted: &Wanted, now: Timestamp) -> Result<Vec<Candidate>> {
+        self.fall_due(now)?;
+        let mut taken = Taken::default();
+        let ready = |(hash, host): &(u64, &Host)| {
+            let record = &host.record;
+            let held = record.blocked.is_some() || record.not_before > now;
+            !held && !wanted.reject.contains(hash)
+        };
+        let hosts: Vec<(u64, u64)> = (self.fold.hosts.with_visits())
+            .filter(ready)
+            .map(|(hash, host)| (hash, host.cursor))
+            .collect();
+        let mut lent: HashMap<u64, usize> = HashMap::new();
+        for (host, _) in &hosts {
+            if taken.found.len() >= wanted.urls {
+                break;
+            }
+            let domain = self.fold.hosts.get(*host).map_or(0, |host| host.domain);
+            let lent = lent.entry(domain).or_default();
+            let Room::Urls(room) = self.room(*host, *lent, now) else {
+                continue;
+            };
+            let most = wanted
+                .per_host
+                .min(wanted.urls - taken.found.len())
+                .min(room);
+            let before = taken.found.len();
+            self.take(*host, most, true, &mut taken)?;
+            *lent += taken.found.len() - before;
+            if taken.found.len() == before && most > 0 {
+                self.fold.hosts.no_visits(*host);
+            }
+        }
+        if !taken.found.is_empty() {
+            let claim = self.claim(taken.claims, now);
+            self.apply([claim])?;
+            for (host, cursor) in hosts {
+                self.fold.hosts.passed_over(host, cursor);
+            }
+        }
+        Ok(taken.found)
+    }
+
+    /// True when URLs that have brought a document before may be waiting.
+    pub fn has_visits(&self) -> bool {
+        let mut hosts = self.fold.hosts.with_visits();
+        hosts.any(|(_, host)| host.waiting > 0)
+    }
+
+    fn claim(&self, urls: Vec<Claimed>, at: Timestamp) -> Event {
+        let batch = self.fold.last_batch + 1;
+        Event::Claim { batch, at, urls }
+    }
+
+    /// Reads up to `most` URLs from the front of a host's queue, all or only those that have brought a document
+    /// before.
+    fn take(&self, host: u64, most: usize, visits: bool, taken: &mut Taken) -> Result<()> {
         let cursor = self.fold.hosts.get(host).map_or(0, |host| host.cursor);
-        for guard in self
-            .store
-            .queue
-            .range(queue_key(host, cursor)..=queue_key(host, u64::MAX))
-            .take(most)
-        {
+        let places = queue_key(host, cursor)..=queue_key(host, u64::MAX);
+        let end = taken.found.len().saturating_add(most);
+        for guard in self.store.queue.range(places).take(match visits {
+            true => FURTHEST_VISIT,
+            false => most,
+        }) {
+            if taken.found.len() >= end {
+                break;
+            }
             let (place, value) = guard.into_inner()?;
             let Ok(place) = place.as_ref().try_into().map(UrlKey::from_bytes) else {
                 continue;
             };
             let waiting = decode::<QueueRecord>("queue", &value)?;
-            let key = UrlKey {
-                host,
-                url: waiting.url_hash,
-            };
-            claims.push(Claimed {
-                key,
+            if visits && !waiting.is_visit() {
+                continue;
+            }
+            let candidate = waiting.candidate(host);
+            taken.claims.push(Claimed {
+                key: candidate.key,
                 rank: place.url,
-                attempts: waiting.attempts,
+                attempts: candidate.attempts,
             });
-            found.push(Candidate {
-                key,
-                doc_id: waiting.doc_id,
-                url: waiting.url,
-                kind: waiting.kind,
-                depth: waiting.depth,
-                attempts: waiting.attempts,
-                chain: waiting.chain,
-                revisit: waiting.revisit,
-            });
+            taken.found.push(candidate);
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ use crate::error::Result;
 use crate::hosts::Hosts;
 use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key};
 use crate::ledger::Ledger;
-use crate::record::{Attempt, ClaimRecord, Fate, LinkRecord, QueueRecord, decode};
+use crate::record::{ClaimRecord, Fate, LinkRecord, QueueRecord, decode};
 use crate::seen::Seen;
 
 /// The state in RAM that the fold keeps in step with the store.
@@ -300,6 +300,9 @@ impl Fold {
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) {
+        if waiting.is_visit() {
+            self.hosts.visit(key.host);
+        }
         batch.put(&store.queue, &queue_key(key.host, link.rank()), &waiting);
         self.hosts.waits(key.host, link.rank());
     }
@@ -352,12 +355,18 @@ impl Fold {
             self.judge_redirect(key, &mut report, store, batch)?;
         }
         let class = report.outcome.class;
-        let earlier = self.earlier(key, attempts > 0 || !first, store)?;
+        // Most URLs have no attempt before this one, and nothing is read for those.
+        let before = match attempts > 0 || !first {
+            true => self.fate(key, store)?,
+            false => None,
+        };
+        let is_page = before.as_ref().is_some_and(Fate::brought_something);
+        self.ledger.pages += u64::from(class.is_document() && !is_page);
         let fate = Fate {
             attempts: attempts.saturating_add(u8::from(asked)),
             due: None,
             report,
-            earlier,
+            earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             revisit: revisit.cloned().map(Box::new),
         };
         if let Some(due) = revisit.and_then(|revisit| revisit.due) {
@@ -465,15 +474,6 @@ impl Fold {
         host.record.queued = host.record.queued.saturating_sub(1);
         batch.put(&store.fates, &key.to_bytes(), &fate);
         self.fresh.insert(key, fate);
-    }
-
-    /// The attempts at a URL that are over; most have none, and nothing is read for those.
-    fn earlier(&self, key: UrlKey, some: bool, store: &Keyspaces) -> Result<Vec<Attempt>> {
-        if !some {
-            return Ok(Vec::new());
-        }
-        let fate = self.fate(key, store)?;
-        Ok(fate.map(Fate::into_earlier).unwrap_or_default())
     }
 
     fn fate(&self, key: UrlKey, store: &Keyspaces) -> Result<Option<Fate>> {

@@ -38,6 +38,9 @@ pub(crate) struct Hosts {
     dirty: HashSet<u64, Xxh3Builder>,
     /// What the hosts of a domain have in common; none when no budget asks for it.
     domains: Option<Domains>,
+    /// Hosts in whose queues there may be visits. Filled when visits fall due and when the store is opened; a look
+    /// that finds none takes a host out.
+    visited: HashSet<u64, Xxh3Builder>,
 }
 
 impl Hosts {
@@ -164,6 +167,7 @@ impl Hosts {
             if host.waiting > 0 {
                 host.in_turn = true;
                 self.turns.push_back(*hash);
+                self.visited.insert(*hash);
             }
         }
     }
@@ -214,6 +218,29 @@ impl Hosts {
             }
         }
         None
+    }
+
+    /// A visit joins the queue of a host.
+    pub(crate) fn visit(&mut self, hash: u64) {
+        self.visited.insert(hash);
+    }
+
+    /// The hosts that may have visits waiting.
+    pub(crate) fn with_visits(&self) -> impl Iterator<Item = (u64, &Host)> {
+        let hosts = self.visited.iter();
+        hosts.filter_map(|hash| Some((*hash, self.by_hash.get(hash)?)))
+    }
+
+    /// A look into the queue of a host found no visit.
+    pub(crate) fn no_visits(&mut self, hash: u64) {
+        self.visited.remove(&hash);
+    }
+
+    /// A URL of this rank was passed over by a claim of later ones, and still waits.
+    pub(crate) fn passed_over(&mut self, hash: u64, rank: u64) {
+        if let Some(host) = self.by_hash.get_mut(&hash) {
+            host.cursor = host.cursor.min(rank);
+        }
     }
 
     /// Changes the ends of waits, and the times from which budgets are counted.

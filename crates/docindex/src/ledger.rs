@@ -17,6 +17,8 @@ pub struct Ledger {
     pub bytes: u64,
     /// Attempts made, retries included.
     pub attempts: u64,
+    /// URLs that ever brought a document, however often they are visited: what a page budget counts.
+    pub pages: u64,
 }
 
 impl Ledger {

@@ -6,13 +6,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use orbweaver_model::{
-    Claimed, Column, CrawlUrl, LinkKind, Outcome, Report, Revisit, Spent, Timestamp, UrlKey,
+    Candidate, Claimed, Column, CrawlUrl, LinkKind, Outcome, Report, Revisit, Spent, Timestamp,
+    UrlKey,
 };
 
 use crate::error::{Error, Result};
 
 /// The format of everything in the doc index; `docs/formats/docindex.md` describes it.
-pub const FORMAT: u8 = 2;
+pub const FORMAT: u8 = 3;
 
 /// How a URL became known. Written once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +81,18 @@ impl Fate {
     /// Earlier attempts that are kept. A crawl makes four at most unless it is told otherwise.
     pub const KEPT: usize = 8;
 
+    /// True when a visit has ever brought something, whatever the attempts since came to.
+    pub(crate) fn brought_something(&self) -> bool {
+        let revisit = self.revisit.as_ref();
+        revisit.is_some_and(|revisit| revisit.digest != 0)
+    }
+
+    /// True when the URL counts for a page budget, now or since an earlier visit.
+    pub(crate) fn is_page(&self) -> bool {
+        let is_document = self.due.is_none() && self.report.outcome.class.is_document();
+        is_document || (self.due.is_some() && self.brought_something())
+    }
+
     /// What the next fate of this URL keeps as its earlier attempts.
     pub(crate) fn into_earlier(self) -> Vec<Attempt> {
         let mut earlier = self.earlier;
@@ -129,6 +142,32 @@ pub(crate) struct QueueRecord {
     pub(crate) chain: Vec<UrlKey>,
     pub(crate) url: CrawlUrl,
     pub(crate) revisit: Option<Box<Revisit>>,
+}
+
+impl QueueRecord {
+    /// True when the URL has brought something before.
+    pub(crate) fn is_visit(&self) -> bool {
+        self.revisit
+            .as_ref()
+            .is_some_and(|before| before.digest != 0)
+    }
+
+    /// The same as the URL server gets it.
+    pub(crate) fn candidate(self, host: u64) -> Candidate {
+        Candidate {
+            key: UrlKey {
+                host,
+                url: self.url_hash,
+            },
+            doc_id: self.doc_id,
+            url: self.url,
+            kind: self.kind,
+            depth: self.depth,
+            attempts: self.attempts,
+            chain: self.chain,
+            revisit: self.revisit,
+        }
+    }
 }
 
 /// What is known of a host.

@@ -287,6 +287,8 @@ impl Mending<'_> {
                 .entry(key.host)
                 .or_insert_with(|| (0, link.url.host().into()));
             let fate = store.fate(key)?;
+            let is_page = fate.as_ref().is_some_and(Fate::is_page);
+            ledger.pages += u64::from(is_page);
             if let Some(fate) = fate.as_ref().filter(|fate| fate.due.is_none()) {
                 ledger.finish(fate.report.outcome.class);
                 continue;

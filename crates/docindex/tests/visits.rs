@@ -58,6 +58,41 @@ fn a_finished_url_comes_back_when_it_is_due_with_what_was_left() {
 }
 
 #[test]
+fn only_pages_that_are_known_are_handed_out_when_no_others_may_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = forever(dir.path());
+    let found = vec![link("http://a/1", 2), link("http://b/1", 0)];
+    index.apply([links(found)]).unwrap();
+    assert_eq!(index.candidates(&want(10), at(2)).unwrap().len(), 2);
+    let done = [visit("http://a/1", 1, 500), visit("http://b/1", 1, 800)];
+    index.apply(done).unwrap();
+    assert_eq!(index.ledger().pages, 2);
+    // New ones, of which one ranks before the page that is to be visited.
+    let found = vec![link("http://a/0", 1), link("http://c/1", 0)];
+    index.apply([links(found)]).unwrap();
+    assert!(index.visits(&want(10), at(499)).unwrap().is_empty());
+    let again = index.visits(&want(10), at(500)).unwrap();
+    assert_eq!(names(&again), ["http://a/1"]);
+    assert!(index.visits(&want(10), at(500)).unwrap().is_empty());
+    assert!(!index.has_visits());
+    // One that is given back waits again, also when the store is opened anew.
+    let keys = vec![key("http://a/1")];
+    index.apply([Event::Return { keys }]).unwrap();
+    assert!(index.has_visits());
+    drop(index);
+    let mut index = forever(dir.path());
+    let again = index.visits(&want(10), at(501)).unwrap();
+    assert_eq!(names(&again), ["http://a/1"]);
+    index.apply([visit("http://a/1", 2, 900)]).unwrap();
+    assert_eq!(index.ledger().pages, 2, "the same page twice is one page");
+    // What was passed over is not forgotten.
+    let mut rest = index.candidates(&want(10), at(502)).unwrap();
+    rest.sort_by(|one, other| one.url.as_str().cmp(other.url.as_str()));
+    assert_eq!(names(&rest), ["http://a/0", "http://c/1"]);
+    sound(&index);
+}
+
+#[test]
 fn a_visit_that_is_put_off_keeps_what_was_left() {
     let dir = tempfile::tempdir().unwrap();
     let mut index = forever(dir.path());

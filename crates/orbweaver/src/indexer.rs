@@ -28,8 +28,10 @@ const GROUP: usize = 1024;
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// How often the thread looks at the clock when nothing arrives.
 const TICK: Duration = Duration::from_millis(100);
-/// Time between two attempts to open an index whose disk fails.
+/// Time between two attempts at something for which the disk fails.
 const MENDING: Duration = Duration::from_millis(500);
+/// Attempts when the crawl is ending: a disk that stumbles is waited for, one that is broken is not.
+const LAST_ATTEMPTS: u32 = 8;
 
 /// What arrives at the thread.
 enum Message {
@@ -272,19 +274,20 @@ impl Work {
     }
 
     /// Opens the index again until that works, and takes up where it failed. Told to stop meanwhile it
-    /// gives up: what the index has not got is in the archive or will be asked for again.
+    /// gives up soon: what the index has not got is in the archive or will be asked for again.
     fn mend(&mut self, error: anyhow::Error, before: u64) -> Result<()> {
         let mut error = error;
+        let mut last_attempts = 0;
         loop {
             let known = error.downcast_ref::<Trouble>();
             let Some(known) = known.filter(|known| known.is_trouble()) else {
                 return Err(error);
             };
             self.complain(&error);
-            let stopping = self.stopping.load(Ordering::Relaxed);
+            last_attempts += u32::from(self.stopping.load(Ordering::Relaxed));
             match self.take_up(known, before) {
                 Ok(()) => break,
-                Err(_) if stopping => return Err(error),
+                Err(_) if last_attempts >= LAST_ATTEMPTS => return Err(error),
                 // The first complaint says what happened; that the index is closed since then is no news.
                 Err(Trouble::Stopped | Trouble::InUse(_)) => {}
                 Err(other) => error = other.into(),
@@ -383,7 +386,7 @@ impl Work {
         if self.index.claimed() == 0 && self.open_wish.is_some() {
             waits_until = self.index.next_chance(now);
             only_blocked = self.index.only_blocked();
-            idle = self.idleness(left, waits_until, now);
+            idle = self.idleness(waits_until, now);
         }
         let since = self.blocked_since.take().unwrap_or(now);
         self.blocked_since = only_blocked.then_some(since);
@@ -394,15 +397,20 @@ impl Work {
     }
 
     fn meet(&mut self, wish: &mut Wish, left: usize, now: Timestamp) -> Result<()> {
+        let is_spent = left == 0;
         let wanted = Wanted {
-            urls: wish.want.min(left),
+            urls: if is_spent {
+                wish.want
+            } else {
+                wish.want.min(left)
+            },
             per_host: self.options.per_host,
             reject: std::mem::take(&mut wish.reject),
         };
-        let found = match wanted.urls {
-            // A page that is due for another visit gives its place in the page budget back.
-            0 => self.index.fall_due(now).map(|()| Vec::new()),
-            _ => self.index.candidates(&wanted, now),
+        let found = match (is_spent, self.options.recrawl) {
+            (false, _) => self.index.candidates(&wanted, now),
+            (true, true) => self.index.visits(&wanted, now),
+            (true, false) => Ok(Vec::new()),
         };
         wish.reject = wanted.reject;
         let found = found?;
@@ -432,11 +440,12 @@ impl Work {
         Ok(kept)
     }
 
-    fn idleness(&self, left: usize, next: Option<Timestamp>, now: Timestamp) -> Idle {
+    fn idleness(&self, next: Option<Timestamp>, now: Timestamp) -> Idle {
         match next {
             Some(_) if self.options.recrawl => Idle::No,
+            None if self.options.recrawl && self.index.has_visits() => Idle::No,
             _ if self.index.ledger().queued == 0 => Idle::Empty,
-            _ if left == 0 => Idle::Budget,
+            _ if self.budget_left() == 0 => Idle::Budget,
             Some(at) if at > now.after(self.options.patience) => Idle::Later,
             None if self.is_tired_of_blocks(now) => Idle::Later,
             // Either a wait that is worth it, or a host whose turn the next round brings.
@@ -454,7 +463,7 @@ impl Work {
         if self.options.pages == 0 {
             return usize::MAX;
         }
-        let spent = self.index.ledger().documents() + self.index.claimed() as u64;
+        let spent = self.index.ledger().pages + self.index.claimed() as u64;
         usize::try_from(self.options.pages.saturating_sub(spent)).unwrap_or(usize::MAX)
     }
 
@@ -469,6 +478,25 @@ impl Work {
             results: self.synced_results,
         };
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+    }
+}
+
+/// Reads from an index that nobody writes to any more, a few times when the disk fails.
+pub(crate) fn read_at_last<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut attempts = 1;
+    loop {
+        match read() {
+            Err(error)
+                if attempts < LAST_ATTEMPTS
+                    && error
+                        .downcast_ref::<Trouble>()
+                        .is_some_and(Trouble::is_trouble) =>
+            {
+                attempts += 1;
+                thread::sleep(MENDING);
+            }
+            read => return read,
+        }
     }
 }
 

@@ -43,7 +43,7 @@ use crate::desk::{Counter, Desk, announce_to, dispatch, hear};
 use crate::exit::{Ending, Fatal};
 use crate::harvest::{Harvest, Shelf};
 use crate::helm::{Helm, Wishes, lock, seeds};
-use crate::indexer::{self, Idle, IndexerOptions};
+use crate::indexer::{self, Idle, IndexerOptions, read_at_last};
 use crate::machine::{Signals, allow_many_files, random};
 use crate::progress::{self, Form, Progress};
 use crate::settings::Settings;
@@ -429,9 +429,12 @@ impl Ring {
                 .context("the index thread")?
                 .map_err(|_| anyhow::anyhow!("the index thread failed"))??;
             stored.context("the store thread")??;
-            let reader = &self.helm.reader;
-            let status = Status::read(reader, (self.helm.clock)())?;
-            let why_nothing = summary::why_nothing(reader, &status)?;
+            let (status, why_nothing) = read_at_last(|| {
+                let reader = &self.helm.reader;
+                let status = Status::read(reader, (self.helm.clock)())?;
+                let why_nothing = summary::why_nothing(reader, &status)?;
+                Ok((status, why_nothing))
+            })?;
             anyhow::Ok((pages, status, why_nothing))
         };
         let (pages, status, why_nothing) = tokio::select! {

@@ -57,8 +57,10 @@ fn a_disk_that_fails_at_any_call_under_the_doc_index_holds_the_crawl_up_and_no_m
     }
     let web = web();
     let mut went_on = 0;
+    // Closest where a crawl of this size ends: what is asked for its summary may fail as well.
     let calls = [
-        1, 5, 9, 13, 17, 21, 26, 31, 37, 44, 52, 61, 71, 85, 100, 130, 160, 200, 260,
+        1, 5, 9, 13, 17, 21, 26, 31, 37, 44, 52, 58, 61, 63, 65, 67, 69, 71, 73, 75, 77, 80, 85,
+        100, 130, 160, 200,
     ];
     for (n, call) in calls.into_iter().enumerate() {
         let faults = match n % 3 {
@@ -69,7 +71,7 @@ fn a_disk_that_fails_at_any_call_under_the_doc_index_holds_the_crawl_up_and_no_m
         went_on += usize::from(crawl_with(&web, &faults));
     }
     assert!(
-        went_on >= calls.len() / 2,
+        went_on >= calls.len() / 3 * 2,
         "{went_on} went on by themselves"
     );
 }
