@@ -69,7 +69,7 @@ fn candidates() -> [f64; CANDIDATES] {
 /// What a visit leaves for the next one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revisit {
-    /// Visits made.
+    /// Visits made; none when its robots.txt could not be had before the first.
     pub visits: u32,
     /// What is believed about how often it changes.
     pub rate: ChangeRate,
@@ -87,6 +87,23 @@ pub struct Revisit {
     pub last_modified: Option<String>,
     /// When it is to be asked for again; none when it is not.
     pub due: Option<Timestamp>,
+}
+
+impl Revisit {
+    /// What is known before the first visit, of a URL that could not be asked for.
+    pub fn unvisited(at: Timestamp) -> Self {
+        Self {
+            visits: 0,
+            rate: ChangeRate::default(),
+            seen: at,
+            captured: at,
+            digest: 0,
+            length: None,
+            etag: None,
+            last_modified: None,
+            due: None,
+        }
+    }
 }
 
 /// What is believed about one page: a weight for each candidate interval. The greatest of those within the

@@ -64,7 +64,8 @@ impl Counter {
     pub(crate) async fn judge(&self, result: &FetchResult) -> (Done, Decision) {
         if result.order.purpose == Purpose::Robots {
             let (moved_to, _) = redirect::location(result, &self.harvest.outlinks);
-            return (Done::robots(result, moved_to, None), Decision::Final);
+            let wait = retry::asked_for(result);
+            return (Done::robots(result, moved_to, wait), Decision::Final);
         }
         let decision = retry::decide(result, &self.retry, &self.harvest.limits);
         if let Decision::Again {
@@ -154,9 +155,14 @@ pub(crate) async fn hear(
         let at = clock();
         match notice {
             Notice::NeedCandidates { want, reject } => indexer.wanted(want, reject),
-            Notice::Refuse { candidate, outcome } => {
+            Notice::Refuse {
+                candidate,
+                outcome,
+                again,
+            } => {
                 harvest.count_refusal(&outcome);
-                indexer.event(retry::refusal(&candidate, outcome, &retry, at), None);
+                let event = retry::refusal(&candidate, outcome, again, &retry, at);
+                indexer.event(event, None);
             }
             Notice::Return { candidates, until } => {
                 if let (Some(first), Some(until)) = (candidates.first(), until) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::HeaderMap;
 
 use orbweaver_model::{
-    Candidate, Event, FetchResult, Limits, Outcome, OutcomeClass, Report, Timestamp,
+    Candidate, Event, FetchResult, Limits, Outcome, OutcomeClass, Report, Revisit, Timestamp,
 };
 use orbweaver_spider::{Action, action};
 
@@ -72,9 +72,7 @@ pub(crate) fn decide(result: &FetchResult, options: &RetryOptions, limits: &Limi
     let back_off = options
         .delay
         .saturating_mul(4u32.saturating_pow(u32::from(made - 1)));
-    let asked = (result.exchange.as_ref())
-        .filter(|_| busy)
-        .and_then(|exchange| retry_after(&exchange.headers, result.ended));
+    let asked = asked_for(result).filter(|_| busy);
     let wait = asked
         .map_or(back_off, |asked| asked.max(options.delay))
         .min(limits.retry_after_cap);
@@ -84,10 +82,18 @@ pub(crate) fn decide(result: &FetchResult, options: &RetryOptions, limits: &Limi
     }
 }
 
-/// What is reported of a URL that the URL server gave up before any request for it.
+/// How long the server wants to be left alone.
+pub(crate) fn asked_for(result: &FetchResult) -> Option<Duration> {
+    let exchange = result.exchange.as_ref()?;
+    retry_after(&exchange.headers, result.ended)
+}
+
+/// What is reported of a URL that the URL server gave up before any request for it. With `again` it gets another
+/// chance then, whether the crawl visits pages again or not.
 pub(crate) fn refusal(
     candidate: &Candidate,
     outcome: Outcome,
+    again: Option<Timestamp>,
     options: &RetryOptions,
     at: Timestamp,
 ) -> Event {
@@ -110,7 +116,12 @@ pub(crate) fn refusal(
         key,
         report: report(outcome),
         links: Vec::new(),
-        revisit: None,
+        revisit: again.map(|again| {
+            let before = candidate.revisit.clone();
+            let mut revisit = before.unwrap_or_else(|| Box::new(Revisit::unvisited(at)));
+            revisit.due = Some(again);
+            revisit
+        }),
     }
 }
 

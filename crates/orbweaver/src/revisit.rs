@@ -123,14 +123,8 @@ fn seen(result: &FetchResult, exchange: &Exchange, digest: u64) -> Revisit {
 fn unseen(result: &FetchResult) -> Revisit {
     Revisit {
         visits: 1,
-        rate: ChangeRate::default(),
-        seen: result.ended,
         captured: result.started,
-        digest: 0,
-        length: None,
-        etag: None,
-        last_modified: None,
-        due: None,
+        ..Revisit::unvisited(result.ended)
     }
 }
 

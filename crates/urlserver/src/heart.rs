@@ -12,6 +12,7 @@ mod batch;
 mod census;
 mod dispatch;
 mod obey;
+mod outage;
 mod steer;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ use crate::host::Host;
 use crate::leftover::Leftover;
 use crate::message::{Action, Done, Notice, Resolved, RobotsAnswer};
 use crate::options::{UrlServerError, UrlServerOptions};
-use crate::pace::Adapt;
+use crate::pace::{Adapt, Pace};
 use crate::politeness::{self, IpTable, Ticket};
 use crate::rest::Hosts;
 use crate::slot::{Bench, RobotsJob, Work};
@@ -233,7 +234,7 @@ impl Heart {
             (None, Ok(_)) => {}
             (None, Err(outcome)) => {
                 for candidate in self.leftover.all_of(host) {
-                    self.refuse(candidate, outcome.clone());
+                    self.refuse(candidate, outcome.clone(), None);
                 }
             }
         }
@@ -313,6 +314,18 @@ impl Heart {
             self.remember_robots(&url, &record, now);
             self.finish(now);
         }
+    }
+
+    /// How a host has answered before this process knew it, or before it had to forget it: how long that took
+    /// in milliseconds, and its failures as `Pace` counts them.
+    pub fn known_pace(&mut self, host: &str, millis: u32, strikes: u8, now: Timestamp) {
+        let adapt = self.adapt;
+        let pace = Pace::kept(millis, strikes);
+        self.with_host(host, now, |host| host.remember_pace(pace, adapt));
+        if let Some(slot) = self.hosts.slot(host) {
+            self.settle(slot, now);
+        }
+        self.finish(now);
     }
 
     /// The host asked for patience: nobody asks it before `until`, at most the cap of the limits away.
@@ -408,14 +421,18 @@ impl Heart {
         }
         let (urls, jobs) = self.empty(slot);
         for candidate in urls {
-            self.refuse(candidate, outcome.clone());
+            self.refuse(candidate, outcome.clone(), None);
         }
         self.drop_jobs(slot, jobs, outcome, now);
         self.settle(slot, now);
     }
 
-    fn refuse(&mut self, candidate: Candidate, outcome: Outcome) {
-        self.tell(Notice::Refuse { candidate, outcome });
+    fn refuse(&mut self, candidate: Candidate, outcome: Outcome, again: Option<Timestamp>) {
+        self.tell(Notice::Refuse {
+            candidate,
+            outcome,
+            again,
+        });
     }
 
     fn give_back(&mut self, candidates: Vec<Candidate>, until: Option<Timestamp>) {

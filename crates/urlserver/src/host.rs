@@ -66,6 +66,8 @@ pub(crate) struct Origin {
     pub(crate) robots: RobotsState,
     /// URLs beside the queue, so that the other origins of the host go on. They count as queued.
     pub(crate) parked: VecDeque<Candidate>,
+    /// How often all attempts at its robots.txt have failed since it was last had.
+    pub(crate) outages: u8,
 }
 
 /// Where an origin stands with its robots.txt.
@@ -168,6 +170,7 @@ impl Host {
                     door,
                     robots: RobotsState::Unknown,
                     parked: VecDeque::new(),
+                    outages: 0,
                 });
                 self.origins.len() - 1
             }
@@ -227,7 +230,9 @@ impl Host {
         } else if self.free.is_some_and(|(free, _)| free == door) {
             self.free = None;
         }
-        self.origin(door).robots = RobotsState::Known { robots, expires };
+        let origin = self.origin(door);
+        origin.robots = RobotsState::Known { robots, expires };
+        origin.outages = 0;
     }
 
     /// Until when everything is allowed behind a door, if that is known without looking at its rules.
@@ -264,6 +269,14 @@ impl Host {
             None => return,
         }
         self.delay = self.pace.delay(self.least, adapt);
+    }
+
+    /// Fits the delay to what an earlier process had learnt, unless this one has learnt something itself.
+    pub(crate) fn remember_pace(&mut self, pace: Pace, adapt: Adapt) {
+        if self.pace == Pace::default() {
+            self.pace = pace;
+            self.delay = self.pace.delay(self.least, adapt);
+        }
     }
 
     /// Roughly the bytes that this memory takes.

@@ -50,14 +50,14 @@ impl Done {
     }
 
     /// The same for a robots.txt. `moved_to` is the canonical form of the Location that the answer
-    /// points to, when it points anywhere; `expires` is what its caching headers say.
+    /// points to, when it points anywhere; `wait` is what its Retry-After says.
     pub fn robots(
         result: &FetchResult,
         moved_to: Option<CrawlUrl>,
-        expires: Option<Timestamp>,
+        wait: Option<Duration>,
     ) -> Self {
         Self {
-            robots: Some(RobotsAnswer::of(result, moved_to, expires)),
+            robots: Some(RobotsAnswer::of(result, moved_to, wait)),
             ..Self::page(result)
         }
     }
@@ -100,16 +100,14 @@ pub enum RobotsAnswer {
     Unreachable {
         /// What the URLs that wait for it get when no attempt is left.
         outcome: Outcome,
+        /// How long the server wants to be left alone.
+        wait: Option<Duration>,
     },
 }
 
 impl RobotsAnswer {
     /// Sorts a fetch into the cases.
-    pub fn of(
-        result: &FetchResult,
-        moved_to: Option<CrawlUrl>,
-        expires: Option<Timestamp>,
-    ) -> Self {
+    pub fn of(result: &FetchResult, moved_to: Option<CrawlUrl>, wait: Option<Duration>) -> Self {
         let Some(exchange) = &result.exchange else {
             return Self::unreachable(&result.outcome);
         };
@@ -122,7 +120,7 @@ impl RobotsAnswer {
             200..=299 => Self::Fetched {
                 status,
                 body: exchange.body.to_vec(),
-                expires,
+                expires: None,
             },
             300..=399 => Self::Moved {
                 status,
@@ -135,6 +133,7 @@ impl RobotsAnswer {
                     OutcomeClass::DeniedRobots,
                     format!("robots.txt: status {status}"),
                 ),
+                wait,
             },
         }
     }
@@ -158,6 +157,7 @@ impl RobotsAnswer {
         };
         Self::Unreachable {
             outcome: Outcome::because(class, format!("robots.txt: {why}")),
+            wait: None,
         }
     }
 }
@@ -186,12 +186,14 @@ pub enum Notice {
         candidate: Candidate,
         /// Class and reason.
         outcome: Outcome,
+        /// When it deserves another chance: its robots.txt could not be had, and is asked for again then.
+        again: Option<Timestamp>,
     },
     /// These URLs go back to the doc index unasked.
     Return {
         /// The URLs.
         candidates: Vec<Candidate>,
-        /// Their host asked for patience until then; none when the URL server is being drained, or has no
+        /// Their host asked for patience until then, or its robots.txt rests so long; none when the URL server is being drained, or has no
         /// memory left for them, or their host is blocked.
         until: Option<Timestamp>,
     },

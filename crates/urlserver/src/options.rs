@@ -33,8 +33,9 @@ pub struct UrlServerOptions {
     pub agent: String,
     /// Limits on what comes from outside; here those of robots.txt, Crawl-delay and Retry-After count.
     pub limits: Limits,
-    /// How often an unreachable robots.txt is asked for before its URLs are refused; at least 1.
-    pub robots_attempts: u8,
+    /// Pause before an unreachable robots.txt is asked for again. The further pauses, and the time after
+    /// which its URLs get another chance when none has helped, are multiples of it.
+    pub robots_delay: Duration,
     /// URLs of one batch of candidates on one IP address beyond which every domain of the batch there goes
     /// on the reject list of the next request.
     pub ip_batch_max: usize,
@@ -74,7 +75,7 @@ impl Default for UrlServerOptions {
             in_flight: 512,
             agent: String::from("orbweaver"),
             limits: Limits::default(),
-            robots_attempts: 3,
+            robots_delay: Duration::from_secs(2),
             ip_batch_max: 256,
             leftover_bytes: 32 << 20,
             rest_bytes: 64 << 20,
@@ -122,7 +123,6 @@ impl UrlServerOptions {
             (self.host_concurrent > 0, "host_concurrent", at_least_one),
             (self.ip_concurrent > 0, "ip_concurrent", at_least_one),
             (self.in_flight > 0, "in_flight", at_least_one),
-            (self.robots_attempts > 0, "robots_attempts", at_least_one),
             (is_rate(self.host_per_sec), "host_per_sec", rate),
             (is_rate(self.ip_per_sec), "ip_per_sec", rate),
             (

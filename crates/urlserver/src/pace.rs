@@ -29,6 +29,14 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
+    /// What an earlier process had learnt: how long answers took in milliseconds, and the failures.
+    pub(crate) fn kept(response: u32, strikes: u8) -> Self {
+        Self {
+            response,
+            strikes: strikes.min(MAX_STRIKES),
+        }
+    }
+
     /// An answer came after this time.
     pub(crate) fn answered(&mut self, after: Duration) {
         let millis = u32::try_from(after.as_millis()).unwrap_or(u32::MAX).max(1);

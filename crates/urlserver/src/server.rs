@@ -78,6 +78,7 @@ enum Message {
     Resend(TransId, oneshot::Sender<Option<TransId>>),
     Hold(String, Timestamp),
     KnownRobots(String, RobotsRecord),
+    KnownPace(String, u32, u8),
     Drain(oneshot::Sender<Vec<Candidate>>),
     Census(oneshot::Sender<Census>),
     Pause(bool),
@@ -175,6 +176,9 @@ impl UrlServer {
             Message::Hold(host, until) => self.heart.hold(&host, until, now),
             Message::KnownRobots(origin, record) => {
                 self.heart.known_robots(&origin, record, now);
+            }
+            Message::KnownPace(host, millis, strikes) => {
+                self.heart.known_pace(&host, millis, strikes, now);
             }
             // One who no longer waits for the answer needs none.
             Message::Drain(answer) => drop(answer.send(self.heart.drain(now))),
@@ -281,6 +285,17 @@ impl Handle {
         record: RobotsRecord,
     ) -> Result<(), UrlServerError> {
         self.send(Message::KnownRobots(origin, record)).await
+    }
+
+    /// Brings back how a host has answered: before its first candidates.
+    #[allow(clippy::missing_errors_doc, reason = "said at the first")]
+    pub async fn known_pace(
+        &self,
+        host: String,
+        millis: u32,
+        strikes: u8,
+    ) -> Result<(), UrlServerError> {
+        self.send(Message::KnownPace(host, millis, strikes)).await
     }
 
     /// Stops the handing out of orders and gets back every URL that is not out.

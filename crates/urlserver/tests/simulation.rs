@@ -271,7 +271,9 @@ impl Sim {
 
     fn hear(&mut self, notice: Notice) {
         match notice {
-            Notice::Refuse { candidate, outcome } => {
+            Notice::Refuse {
+                candidate, outcome, ..
+            } => {
                 let host = candidate.url.host();
                 match temper(host) {
                     Temper::Gone => assert_eq!(outcome.class, OutcomeClass::FailedDns),
@@ -528,6 +530,7 @@ impl Sim {
             Temper::Missing => RobotsAnswer::Unavailable { status: 404 },
             Temper::Broken => RobotsAnswer::Unreachable {
                 outcome: Outcome::because(OutcomeClass::DeniedRobots, "robots.txt: status 503"),
+                wait: None,
             },
             Temper::Gone => panic!("{host} has no address"),
         }

@@ -145,9 +145,9 @@ impl Heart {
                 Judgement::Allowed(candidate, until) => {
                     found.next = Some(Work::Page(candidate, until));
                 }
-                Judgement::Denied(candidate, outcome) => {
+                Judgement::Denied(candidate, outcome, again) => {
                     self.queued -= 1;
-                    self.refuse(candidate, outcome);
+                    self.refuse(candidate, outcome, again);
                 }
                 Judgement::Parked(job) => found.jobs.extend(job),
             }

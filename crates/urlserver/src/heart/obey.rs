@@ -3,9 +3,9 @@
 //! One file governs one origin. It is asked for like any URL of the host, before the first page of the
 //! origin, and the origin's URLs are parked meanwhile. RFC 9309 section 2.3 decides the rest: a file
 //! that moved is followed, one that is not there allows everything, and one that cannot be reached
-//! denies everything.
+//! denies everything for now: it is asked for some more times, and then the URLs are refused with the
+//! time at which they deserve another chance (`outage`).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
@@ -13,7 +13,6 @@ use orbweaver_model::{
 };
 
 use super::Heart;
-use super::alarm::Wake;
 use super::steer::MOVED_TO_BLOCKED;
 use crate::host::{self, Host, Origin, RobotsState};
 use crate::message::{Notice, RobotsAnswer};
@@ -24,21 +23,12 @@ use crate::slot::RobotsJob;
 const MAX_LIFE: Duration = Duration::from_secs(86_400);
 /// A server that wants its file asked for more often is not followed: a short crawl asks once.
 const MIN_LIFE: Duration = Duration::from_secs(3600);
-/// How long URLs of an origin are refused after the last attempt, before it is given another chance.
-const UNREACHABLE_FOR: Duration = Duration::from_secs(600);
-
-/// Time from a failed attempt to the next: the first may have met a restart, a later one will hardly
-/// be helped by hurry.
-fn back_off(attempts: u8) -> Duration {
-    Duration::from_secs(if attempts <= 1 { 2 } else { 10 })
-}
-
 /// What is to be done with a URL.
 pub(super) enum Judgement {
     /// It may be asked for, until then.
     Allowed(Candidate, Timestamp),
-    /// It may not.
-    Denied(Candidate, Outcome),
+    /// It may not; not before the time that is given, if one is.
+    Denied(Candidate, Outcome, Option<Timestamp>),
     /// It waits with its origin for the robots.txt, which is to be asked for when a job is given.
     Parked(Option<RobotsJob>),
 }
@@ -57,14 +47,14 @@ pub(super) fn judge(host: &mut Host, candidate: Candidate, now: Timestamp) -> Ju
                 Some(rule) if !verdict.allowed => {
                     let reason = format!("robots.txt: {rule}");
                     let outcome = Outcome::because(OutcomeClass::DeniedRobots, reason);
-                    Judgement::Denied(candidate, outcome)
+                    Judgement::Denied(candidate, outcome, None)
                 }
                 _ => Judgement::Allowed(candidate, *expires),
             };
         }
         RobotsState::Unreachable { outcome, until } if *until > now => {
             let outcome = outcome.clone();
-            return Judgement::Denied(candidate, outcome);
+            return Judgement::Denied(candidate, outcome, Some(*until));
         }
         RobotsState::Asked => None,
         RobotsState::Resting { until, .. } if *until > now => None,
@@ -117,7 +107,7 @@ impl Heart {
             RobotsAnswer::Moved { status, .. } => {
                 self.learn(&job, status, Vec::new(), None, now);
             }
-            RobotsAnswer::Unreachable { outcome } => self.miss(&job, outcome, now),
+            RobotsAnswer::Unreachable { outcome, wait } => self.miss(&job, outcome, wait, now),
         }
     }
 
@@ -132,7 +122,7 @@ impl Heart {
                 OutcomeClass::DeniedRobots,
                 format!("robots.txt: {MOVED_TO_BLOCKED}"),
             );
-            self.miss(&job, outcome, now);
+            self.miss(&job, outcome, None, now);
             return;
         }
         let slot = match self.hosts.slot(url.host()) {
@@ -201,61 +191,15 @@ impl Heart {
         self.unpark(job, now);
     }
 
-    /// An attempt failed: there will be another, or the URLs that waited are refused.
-    fn miss(&mut self, job: &RobotsJob, outcome: Outcome, now: Timestamp) {
-        let attempts = job.attempts.saturating_add(1);
-        if attempts < self.options.robots_attempts {
-            let until = now.after(back_off(attempts));
-            self.with_host(&job.host, now, |host| {
-                host.origin(job.door).robots = RobotsState::Resting { until, attempts };
-            });
-            self.alarms.set(until, Wake::Robots(job.host.clone()));
-        } else {
-            let until = now.after(UNREACHABLE_FOR);
-            self.with_host(&job.host, now, |host| {
-                host.origin(job.door).robots = RobotsState::Unreachable { outcome, until };
-            });
-            self.unpark(job, now);
-        }
-    }
-
     /// Sends the URLs of an origin back to the front of the queue, in their order; the next look at
     /// each will judge it by what is known now.
-    fn unpark(&mut self, job: &RobotsJob, now: Timestamp) {
+    pub(super) fn unpark(&mut self, job: &RobotsJob, now: Timestamp) {
         let Some(slot) = self.hosts.slot(&job.host) else {
             return;
         };
         if let Some((found, host)) = self.bench.pair(slot) {
             for candidate in host.take_parked(job.door).into_iter().rev() {
                 found.queue.push_front(candidate);
-            }
-        }
-        self.settle(slot, now);
-    }
-
-    /// The time has come to ask again for the robots.txt files of a host that failed.
-    pub(super) fn retry_robots(&mut self, name: &Arc<str>, now: Timestamp) {
-        let Some(slot) = self.hosts.slot(name) else {
-            return;
-        };
-        if let Some((found, host)) = self.bench.pair(slot) {
-            for origin in host.origins() {
-                let (RobotsState::Resting { until, attempts }, Some(first)) =
-                    (&origin.robots, origin.parked.front())
-                else {
-                    continue;
-                };
-                if *until > now {
-                    continue;
-                }
-                found.jobs.push_back(RobotsJob {
-                    host: name.clone(),
-                    door: origin.door,
-                    url: first.url.robots_txt(),
-                    hops: 0,
-                    attempts: *attempts,
-                });
-                origin.robots = RobotsState::Asked;
             }
         }
         self.settle(slot, now);

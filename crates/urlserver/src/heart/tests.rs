@@ -1,6 +1,7 @@
 //! The behaviour of the heart, in the order in which the design of the URL server tells it.
 
 mod addresses;
+mod outage;
 mod pace;
 mod steering;
 
@@ -169,9 +170,9 @@ impl Rig {
 
     fn refusals(&mut self) -> Vec<(String, Outcome)> {
         let refused = self.notices.iter().filter_map(|notice| match notice {
-            Notice::Refuse { candidate, outcome } => {
-                Some((candidate.url.to_string(), outcome.clone()))
-            }
+            Notice::Refuse {
+                candidate, outcome, ..
+            } => Some((candidate.url.to_string(), outcome.clone())),
             _ => None,
         });
         refused.collect()
@@ -201,6 +202,7 @@ fn fetched(body: &str) -> RobotsAnswer {
 fn server_error() -> RobotsAnswer {
     RobotsAnswer::Unreachable {
         outcome: Outcome::because(OutcomeClass::DeniedRobots, "robots.txt: status 503"),
+        wait: None,
     }
 }
 
@@ -492,48 +494,6 @@ fn a_robots_txt_that_is_not_there_allows_everything() {
     rig.give(&["http://a/private/1"]);
     rig.no_robots("http://a");
     rig.order("http://a/private/1");
-}
-
-#[test]
-fn an_unreachable_robots_txt_is_tried_three_times_and_then_denies() {
-    let mut rig = Rig::new(quick());
-    rig.give(&["http://a/1", "http://a/2"]);
-    rig.robots("http://a", server_error());
-    rig.pass(1999);
-    rig.none_out();
-    rig.pass(1);
-    rig.robots("http://a", server_error());
-    rig.pass(10_000);
-    rig.robots("http://a", server_error());
-    let refusals = rig.refusals();
-    assert_eq!(refusals.len(), 2);
-    for (_, outcome) in refusals {
-        assert_eq!(outcome.class, OutcomeClass::DeniedRobots);
-        assert_eq!(outcome.reason, "robots.txt: status 503");
-    }
-    rig.notices.clear();
-    rig.give(&["http://a/3"]);
-    rig.none_out();
-    assert_eq!(rig.refusals().len(), 1, "the verdict holds for a while");
-    rig.pass(600_000);
-    rig.give(&["http://a/4"]);
-    rig.order("http://a/robots.txt");
-}
-
-#[test]
-fn when_the_host_itself_is_unreachable_its_urls_fail_as_it_did() {
-    let mut rig = Rig::new(UrlServerOptions {
-        robots_attempts: 1,
-        ..quick()
-    });
-    rig.give(&["http://a/1"]);
-    let refused = Outcome::because(OutcomeClass::FailedConnect, "connection refused");
-    rig.robots("http://a", RobotsAnswer::unreachable(&refused));
-    let expected = Outcome::because(
-        OutcomeClass::FailedConnect,
-        "robots.txt: connection refused",
-    );
-    assert_eq!(rig.refusals(), vec![("http://a/1".into(), expected)]);
 }
 
 fn moved(to: Option<&str>) -> RobotsAnswer {

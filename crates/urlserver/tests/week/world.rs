@@ -338,7 +338,9 @@ impl World {
 
     fn hear(&mut self, notice: Notice) {
         match notice {
-            Notice::Refuse { candidate, outcome } => {
+            Notice::Refuse {
+                candidate, outcome, ..
+            } => {
                 let host = web::unhash(candidate.key.host);
                 let url = candidate.doc_id - 1;
                 let denied = web::is_private(url) && outcome.reason.contains("Disallow: /private");
@@ -654,6 +656,7 @@ fn robots_answer(order: &Order, answered: bool) -> RobotsAnswer {
         },
         Temper::Broken => RobotsAnswer::Unreachable {
             outcome: Outcome::because(OutcomeClass::DeniedRobots, "robots.txt: status 503"),
+            wait: None,
         },
         _ => RobotsAnswer::Unavailable { status: 404 },
     }

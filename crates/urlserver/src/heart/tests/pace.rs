@@ -64,6 +64,37 @@ fn a_slow_host_is_asked_less() {
 }
 
 #[test]
+fn what_an_earlier_process_had_learnt_counts_until_this_one_knows_better() {
+    let (mut rig, order) = rig();
+    // Too late: this process has begun to learn by itself.
+    let start = rig.now;
+    end(&mut rig, &order, Some(10));
+    rig.heart.known_pace("a", 3000, 5, rig.now);
+    rig.collect();
+    next_after(&mut rig, start, 10 + 1000 + 1);
+
+    let mut rig = Rig::new(UrlServerOptions {
+        host_per_sec: 1.0,
+        slow_factor: 2.0,
+        resumed: true,
+        ..quick()
+    });
+    let start = rig.now;
+    rig.heart.known_pace("a", 3000, 0, rig.now);
+    rig.heart.known_pace("b", 10, 200, rig.now);
+    rig.free(&["http://a", "http://b"]);
+    rig.give(&["http://a/1", "http://b/1", "http://b/2"]);
+    // The process before may have asked just before it died, and that takes a moment to arrive.
+    let order = next_after(&mut rig, start, 250 + 6000 + 1);
+    assert_eq!(order.url().host(), "a");
+    let order = next_after(&mut rig, start, 250 + 32_000 + 1);
+    assert_eq!(order.url().host(), "b");
+    let start = rig.now;
+    end(&mut rig, &order, Some(10));
+    next_after(&mut rig, start, 10 + 4000 + 1);
+}
+
+#[test]
 fn without_a_limit_there_is_no_slowing_down() {
     let mut rig = Rig::new(quick());
     rig.free(&["http://a"]);

@@ -85,12 +85,15 @@ fn a_blocked_host_gives_its_urls_back_and_takes_no_more() {
 #[test]
 fn a_robots_txt_that_moves_to_a_blocked_host_cannot_be_had() {
     let mut rig = Rig::new(UrlServerOptions {
-        robots_attempts: 1,
         settings: vec![("b".into(), HostSetting::Blocked(true))],
         ..quick()
     });
     rig.give(&["http://a/1"]);
-    rig.robots("http://a", moved(Some("http://b/robots.txt")));
+    for _ in 0..5 {
+        rig.robots("http://a", moved(Some("http://b/robots.txt")));
+        rig.none_out();
+        rig.pass(60_000);
+    }
     rig.none_out();
     let refusals = rig.refusals();
     assert_eq!(refusals.len(), 1);
