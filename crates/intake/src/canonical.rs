@@ -142,7 +142,7 @@ impl Canonicalizer {
         let url = Url::options()
             .base_url(Some(base.url))
             .encoding_override(encoding)
-            .parse(href)?;
+            .parse(two_slashes(href))?;
         self.finish(&url)
     }
 
@@ -189,6 +189,18 @@ impl Canonicalizer {
             return Err(CanonicalError::TooLong);
         }
         Ok(CrawlUrl::from_canonical(&text)?)
+    }
+}
+
+/// A reference that begins with three slashes or more, with two of them: to a browser `///host/` is
+/// `//host/` (WHATWG, "special authority ignore slashes state"), which the parser knows only behind a
+/// scheme.
+fn two_slashes(href: &str) -> &str {
+    let text = href.trim_start_matches(|c: char| c <= ' ');
+    let rest = text.trim_start_matches(['/', '\\']);
+    match text.len() - rest.len() {
+        0..=2 => href,
+        slashes => text.get(slashes - 2..).unwrap_or(href),
     }
 }
 

@@ -146,6 +146,8 @@ fn hrefs_against_a_base() {
         ("", "https://example.org:8443/dir/page.html?q=1"),
         ("#f", "https://example.org:8443/dir/page.html?q=1"),
         ("//other.example/x", "https://other.example/x"),
+        ("///other.example/x", "https://other.example/x"),
+        (" \\/\\/other.example//x", "https://other.example//x"),
         ("http://other.example/x#y", "http://other.example/x"),
         ("http://other.example", "http://other.example/"),
         ("https:x", "https://example.org:8443/dir/x"),
