@@ -73,7 +73,8 @@ impl HtmlReader<'_> {
             }
             b"form" => self.form(attributes),
             b"meta" => self.meta(attributes),
-            b"base" => self.base(attributes),
+            // An element of SVG that is called so is none, and a template has no say yet.
+            b"base" if !tag.foreign && !tag.inert => self.base(attributes),
             b"body" | b"table" | b"td" | b"th" => {
                 self.reference(attributes, b"background", LinkKind::Img);
             }

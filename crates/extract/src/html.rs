@@ -44,6 +44,8 @@ pub struct Tag<'a> {
     pub text: &'a [u8],
     /// True inside `<svg>` or `<math>`.
     pub foreign: bool,
+    /// True inside `<template>`, whose content is not yet a part of the document.
+    pub inert: bool,
     lower: Lower,
 }
 
@@ -85,6 +87,8 @@ pub struct Scanner<'a> {
     at: usize,
     raw_text: bool,
     foreign: bool,
+    /// Templates that are open.
+    templates: usize,
 }
 
 impl<'a> Scanner<'a> {
@@ -95,6 +99,7 @@ impl<'a> Scanner<'a> {
             at: 0,
             raw_text: true,
             foreign: false,
+            templates: 0,
         }
     }
 
@@ -163,6 +168,9 @@ impl<'a> Scanner<'a> {
         let name = lower.as_bytes();
         self.at = end;
         self.note_foreign(name, self_closing);
+        if name == b"template" && !self.foreign {
+            self.templates += 1;
+        }
         let mut text: &[u8] = &[];
         // `<script/>` holds text all the same, but not inside SVG.
         if self.raw_text && !(self.foreign && self_closing) {
@@ -173,6 +181,7 @@ impl<'a> Scanner<'a> {
             raw_name,
             text,
             foreign: self.foreign,
+            inert: self.templates > 0,
             lower,
         })
     }
@@ -209,6 +218,8 @@ impl<'a> Scanner<'a> {
                 let name = self.slice(at, name_end);
                 if name.eq_ignore_ascii_case(b"svg") || name.eq_ignore_ascii_case(b"math") {
                     self.foreign = false;
+                } else if name.eq_ignore_ascii_case(b"template") {
+                    self.templates = self.templates.saturating_sub(1);
                 }
                 self.at = end;
             }

@@ -203,6 +203,11 @@ fn bases() {
             Some("http://o.example/h/"),
         ),
         ("<base href='a:b/c'>", None),
+        ("<svg><base href=/s/></svg><base href=/h/>", Some("/h/")),
+        (
+            "<template><template></template><base href=/t/></template></template><base href=/h/>",
+            Some("/h/"),
+        ),
         ("<base href='./a:b'>", Some("./a:b")),
         ("<p>", None),
     ] {
