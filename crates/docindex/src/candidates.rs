@@ -91,9 +91,11 @@ impl<L: PartitionLog> DocIndex<L> {
         Ok(found)
     }
 
-    /// Retries and visits that are due by `now` join the queue.
+    /// Retries and visits that are due by `now` join the queue, and so do URLs that get another chance, which no
+    /// crawl waits for.
     pub fn fall_due(&mut self, now: Timestamp) -> Result<()> {
-        if self.next_due().is_none_or(|due| due > now) {
+        let next = [self.next_due(), self.fold.next_visit];
+        if next.into_iter().flatten().all(|due| due > now) {
             return Ok(());
         }
         let visits = self.options.recrawl;

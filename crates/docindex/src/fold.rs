@@ -161,10 +161,7 @@ impl Fold {
             Event::Schedule { visits } => self.schedule(visits, store, batch),
             Event::Due { now, visits } => {
                 self.due(*now, store, batch)?;
-                match visits {
-                    true => self.visit(*now, store, batch),
-                    false => Ok(()),
-                }
+                self.visit(*now, *visits, store, batch)
             }
             Event::Promote { urls } => self.promote(urls, store, batch),
             Event::Exhaust {

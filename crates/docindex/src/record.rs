@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use orbweaver_model::{
-    Candidate, Claimed, Column, CrawlUrl, LinkKind, Outcome, Report, Revisit, Spent, Timestamp,
-    UrlKey,
+    Candidate, Claimed, Column, CrawlUrl, LinkKind, Outcome, OutcomeClass, Pace, Report, Revisit,
+    Spent, Timestamp, UrlKey,
 };
 
 use crate::error::{Error, Result};
@@ -91,6 +91,13 @@ impl Fate {
     pub(crate) fn is_page(&self) -> bool {
         let is_document = self.due.is_none() && self.report.outcome.class.is_document();
         is_document || (self.due.is_some() && self.brought_something())
+    }
+
+    /// True when the URL was refused because its robots.txt could not be had, and gets another chance: it is to be
+    /// visited, though the last time nobody was asked for it.
+    pub fn is_chance(&self) -> bool {
+        let planned = self.revisit.as_ref().and_then(|revisit| revisit.due);
+        self.due.is_none() && self.report.ip.is_none() && planned.is_some()
     }
 
     /// What the next fate of this URL keeps as its earlier attempts.
@@ -193,6 +200,8 @@ pub struct HostRecord {
     pub failed: u32,
     /// How long its answers take in milliseconds: each new one counts for an eighth.
     pub millis: u32,
+    /// How it has answered lately, for whoever asks it next.
+    pub pace: Pace,
     /// Since when an operator has blocked it.
     pub blocked: Option<Timestamp>,
     /// The time between two requests that an operator has set for it.
@@ -212,7 +221,25 @@ impl HostRecord {
                 _ => average(self.millis, report.millis),
             };
             self.requests += 1;
+            match is_trouble(report) {
+                true => self.pace.failed(),
+                false => self
+                    .pace
+                    .answered(Duration::from_millis(report.millis.into())),
+            }
         }
+    }
+}
+
+/// The server is in trouble: no connection, no answer in time, or one with a status of 5xx.
+fn is_trouble(report: &Report) -> bool {
+    let class = report.outcome.class;
+    match report.status {
+        Some(status) => status >= 500,
+        None => matches!(
+            class,
+            OutcomeClass::Deferred | OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout
+        ),
     }
 }
 

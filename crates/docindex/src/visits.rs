@@ -6,7 +6,7 @@ use orbweaver_model::{Column, Event, RecrawlBounds, Timestamp, UrlKey};
 
 use crate::error::Result;
 use crate::index::DocIndex;
-use crate::keyspaces::Batch;
+use crate::keyspaces::{Batch, read_due_key};
 use crate::log::PartitionLog;
 use crate::record::{Fate, decode};
 
@@ -14,8 +14,9 @@ use crate::record::{Fate, decode};
 const GROUP: usize = 4096;
 
 impl<L: PartitionLog> DocIndex<L> {
-    /// Plans the next visit of every finished URL, unless that was done with the same bounds before. None notes
-    /// that from now on URLs are finished without a plan. Returns how many were planned.
+    /// Plans the next visit of every finished URL, unless that was done with the same bounds before. None calls
+    /// them off: from now on URLs are finished without a plan. URLs that get another chance get it in any case.
+    /// Returns how many were planned.
     pub fn plan_visits(&mut self, bounds: Option<RecrawlBounds>) -> Result<u64> {
         let wanted = bounds.map(|bounds| (bounds.min, bounds.max));
         let planned: Option<Option<(Duration, Duration)>> = self.store.meta("recrawl")?;
@@ -30,7 +31,7 @@ impl<L: PartitionLog> DocIndex<L> {
                 let fate = decode::<Fate>("fates", &value)?;
                 let key = key.as_ref().try_into().map(UrlKey::from_bytes);
                 if let (Ok(key), Some(due)) = (key, next_visit(&fate, bounds)) {
-                    visits.push((key, due));
+                    visits.push((key, Some(due)));
                     count += 1;
                 }
                 if visits.len() >= GROUP {
@@ -39,16 +40,38 @@ impl<L: PartitionLog> DocIndex<L> {
                 }
             }
             self.apply([Event::Schedule { visits }])?;
+        } else {
+            self.call_off_visits()?;
         }
         let mut batch = Batch::new(&self.store);
         batch.meta("recrawl", &wanted);
         batch.commit()?;
         Ok(count)
     }
+
+    /// A crawl that ends by itself would look at them again and again, and find nothing to do.
+    fn call_off_visits(&mut self) -> Result<()> {
+        let mut visits = Vec::new();
+        for guard in self.store.visits.clone().iter() {
+            let Some((_, key)) = read_due_key(&guard.key()?) else {
+                continue;
+            };
+            let fate = self.store.fate(key)?;
+            if fate.is_some_and(|fate| !fate.is_chance()) {
+                visits.push((key, None));
+            }
+            if visits.len() >= GROUP {
+                let visits = std::mem::take(&mut visits);
+                self.apply([Event::Schedule { visits }])?;
+            }
+        }
+        self.apply([Event::Schedule { visits }])
+    }
 }
 
 fn next_visit(fate: &Fate, bounds: RecrawlBounds) -> Option<Timestamp> {
-    let revisit = fate.revisit.as_ref().filter(|_| fate.due.is_none())?;
+    let finished = fate.due.is_none() && !fate.is_chance();
+    let revisit = fate.revisit.as_ref().filter(|_| finished)?;
     Some(match fate.report.outcome.class.column() {
         Column::Failed => fate.report.at.after(bounds.max),
         _ => revisit.seen.after(revisit.rate.next_visit(bounds)),

@@ -118,16 +118,17 @@ pub enum Event {
         /// The URLs.
         keys: Vec<UrlKey>,
     },
-    /// Finished URLs are to be visited again at these times.
+    /// Finished URLs are to be visited again at other times.
     Schedule {
-        /// The URLs and their times.
-        visits: Vec<(UrlKey, Timestamp)>,
+        /// The URLs and their times; none when no visit is planned any more.
+        visits: Vec<(UrlKey, Option<Timestamp>)>,
     },
     /// Retries and visits whose time has come go to the queue.
     Due {
         /// The time.
         now: Timestamp,
-        /// True when finished URLs are visited again.
+        /// True when finished URLs are visited again. Those whose robots.txt could not be had get another chance
+        /// in any case.
         visits: bool,
     },
     /// Queued URLs move up, because many pages link to them.

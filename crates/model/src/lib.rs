@@ -10,6 +10,7 @@ pub mod limits;
 pub mod link;
 pub mod order;
 pub mod outcome;
+pub mod pace;
 pub mod recrawl;
 pub mod url;
 
@@ -20,5 +21,6 @@ pub use limits::Limits;
 pub use link::{Link, LinkKind};
 pub use order::{Candidate, Order, Purpose, TransId};
 pub use outcome::{Column, Outcome, OutcomeClass};
+pub use pace::Pace;
 pub use recrawl::{ChangeRate, RecrawlBounds, Revisit};
 pub use url::{CrawlUrl, KeySeed, Scheme, UrlError, UrlKey};

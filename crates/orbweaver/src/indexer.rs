@@ -6,6 +6,8 @@
 //! A disk that is full or fails holds this thread up and nothing else: it opens the index again until that
 //! works, and goes on. The permits run out meanwhile, so that the crawl pauses by itself.
 
+mod kept;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,9 +20,9 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tracing::warn;
 
 use orbweaver_docindex::{Budgets, DocIndex, Error as Trouble, Ledger, Wanted};
-use orbweaver_model::{Candidate, Event, RobotsRecord, Timestamp};
+use orbweaver_model::{Candidate, Clock, Event, Timestamp};
 
-use orbweaver_model::Clock;
+use self::kept::Kept;
 
 /// Events folded in one commit at most.
 const GROUP: usize = 1024;
@@ -157,13 +159,13 @@ impl Running {
         }
     }
 
-    /// Starts the thread. `give` takes candidates to the URL server, and what is kept of their robots.txt.
+    /// Starts the thread. `give` takes candidates to the URL server, and what is kept of their hosts.
     pub(crate) fn start(
         &mut self,
         index: DocIndex,
         options: IndexerOptions,
         clock: Clock,
-        give: impl Fn(Vec<(String, RobotsRecord)>, Vec<Candidate>) + Send + 'static,
+        give: impl Fn(Kept, Vec<Candidate>) + Send + 'static,
     ) -> Result<JoinHandle<Result<()>>> {
         let (inbox, say_idle) = self
             .inbox
@@ -199,7 +201,7 @@ impl Running {
     }
 }
 
-type Give = dyn Fn(Vec<(String, RobotsRecord)>, Vec<Candidate>) + Send;
+type Give = dyn Fn(Kept, Vec<Candidate>) + Send;
 
 struct Wish {
     want: usize,
@@ -415,29 +417,15 @@ impl Work {
         wish.reject = wanted.reject;
         let found = found?;
         self.dirty |= !found.is_empty();
-        let robots = self.kept_robots(&found)?;
+        let kept = self.kept(&found)?;
         wish.want -= found.len();
         wish.reject
             .extend(well_supplied(&found, self.options.per_host));
         let tell = !std::mem::replace(&mut wish.told, true);
         if tell || !found.is_empty() {
-            (self.give)(robots, found);
+            (self.give)(kept, found);
         }
         Ok(())
-    }
-
-    /// The robots.txt files that an earlier run has kept for origins that this one comes to first.
-    fn kept_robots(&mut self, found: &[Candidate]) -> Result<Vec<(String, RobotsRecord)>> {
-        let mut kept = Vec::new();
-        for candidate in found.iter().filter(|_| self.index.resumed()) {
-            let origin = candidate.url.origin();
-            if self.origins.insert(self.index.seed().hash(origin))
-                && let Some(record) = self.index.robots(origin)?
-            {
-                kept.push((origin.to_owned(), record));
-            }
-        }
-        Ok(kept)
     }
 
     fn idleness(&self, next: Option<Timestamp>, now: Timestamp) -> Idle {

@@ -225,11 +225,14 @@ impl Ring {
             docs,
             index_options,
             Clock::clone(&clock),
-            move |robots, candidates| {
+            move |kept, candidates| {
                 give_on.block_on(async {
                     // The URL server ends only when the crawl does; what it does not take stays claimed.
-                    for (origin, record) in robots {
+                    for (origin, record) in kept.robots {
                         let _ = give_to.known_robots(origin, record).await;
+                    }
+                    if !kept.paces.is_empty() {
+                        let _ = give_to.known_paces(kept.paces).await;
                     }
                     let _ = give_to.candidates(candidates).await;
                 });

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, Outcome, OutcomeClass, RobotsRecord, Timestamp, TransId,
+    Candidate, CrawlUrl, Outcome, OutcomeClass, Pace, RobotsRecord, Timestamp, TransId,
 };
 
 use self::ahead::TOGETHER;
@@ -36,7 +36,7 @@ use crate::host::Host;
 use crate::leftover::Leftover;
 use crate::message::{Action, Done, Notice, Resolved, RobotsAnswer};
 use crate::options::{UrlServerError, UrlServerOptions};
-use crate::pace::{Adapt, Pace};
+use crate::pace::Adapt;
 use crate::politeness::{self, IpTable, Ticket};
 use crate::rest::Hosts;
 use crate::slot::{Bench, RobotsJob, Work};
@@ -316,14 +316,14 @@ impl Heart {
         }
     }
 
-    /// How a host has answered before this process knew it, or before it had to forget it: how long that took
-    /// in milliseconds, and its failures as `Pace` counts them.
-    pub fn known_pace(&mut self, host: &str, millis: u32, strikes: u8, now: Timestamp) {
+    /// How hosts have answered before this process knew them, or before it had to forget them.
+    pub fn known_paces(&mut self, paces: &[(String, Pace)], now: Timestamp) {
         let adapt = self.adapt;
-        let pace = Pace::kept(millis, strikes);
-        self.with_host(host, now, |host| host.remember_pace(pace, adapt));
-        if let Some(slot) = self.hosts.slot(host) {
-            self.settle(slot, now);
+        for (host, pace) in paces {
+            self.with_host(host, now, |host| host.remember_pace(*pace, adapt));
+            if let Some(slot) = self.hosts.slot(host) {
+                self.settle(slot, now);
+            }
         }
         self.finish(now);
     }

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orbweaver_model::{Candidate, CrawlUrl, Outcome, Scheme, Timestamp};
+use orbweaver_model::{Candidate, CrawlUrl, Outcome, Pace, Scheme, Timestamp};
 
 use crate::message::Resolved;
-use crate::pace::{Adapt, Pace};
+use crate::pace::Adapt;
 use crate::politeness::Clock;
 use crate::robots::Robots;
 
@@ -257,7 +257,7 @@ impl Host {
                 _ => None,
             });
         self.least = asked.fold(least, Duration::max);
-        self.delay = self.pace.delay(self.least, adapt);
+        self.delay = adapt.delay(self.pace, self.least);
     }
 
     /// Fits the delay to how an order ended: after how long it was answered, or that it failed. An order
@@ -268,14 +268,14 @@ impl Host {
             Some(response) => self.pace.answered(response),
             None => return,
         }
-        self.delay = self.pace.delay(self.least, adapt);
+        self.delay = adapt.delay(self.pace, self.least);
     }
 
     /// Fits the delay to what an earlier process had learnt, unless this one has learnt something itself.
     pub(crate) fn remember_pace(&mut self, pace: Pace, adapt: Adapt) {
         if self.pace == Pace::default() {
             self.pace = pace;
-            self.delay = self.pace.delay(self.least, adapt);
+            self.delay = adapt.delay(self.pace, self.least);
         }
     }
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, Clock, CrawlUrl, HostSetting, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp,
-    TransId, UrlKey,
+    Candidate, Clock, CrawlUrl, HostSetting, Order, Outcome, OutcomeClass, Pace, RobotsRecord,
+    Timestamp, TransId, UrlKey,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinHandle, JoinSet};
@@ -78,7 +78,7 @@ enum Message {
     Resend(TransId, oneshot::Sender<Option<TransId>>),
     Hold(String, Timestamp),
     KnownRobots(String, RobotsRecord),
-    KnownPace(String, u32, u8),
+    KnownPaces(Vec<(String, Pace)>),
     Drain(oneshot::Sender<Vec<Candidate>>),
     Census(oneshot::Sender<Census>),
     Pause(bool),
@@ -177,9 +177,7 @@ impl UrlServer {
             Message::KnownRobots(origin, record) => {
                 self.heart.known_robots(&origin, record, now);
             }
-            Message::KnownPace(host, millis, strikes) => {
-                self.heart.known_pace(&host, millis, strikes, now);
-            }
+            Message::KnownPaces(paces) => self.heart.known_paces(&paces, now),
             // One who no longer waits for the answer needs none.
             Message::Drain(answer) => drop(answer.send(self.heart.drain(now))),
             Message::Census(answer) => drop(answer.send(self.heart.census())),
@@ -287,15 +285,10 @@ impl Handle {
         self.send(Message::KnownRobots(origin, record)).await
     }
 
-    /// Brings back how a host has answered: before its first candidates.
+    /// Brings back how hosts have answered: before their candidates. What is known here counts more.
     #[allow(clippy::missing_errors_doc, reason = "said at the first")]
-    pub async fn known_pace(
-        &self,
-        host: String,
-        millis: u32,
-        strikes: u8,
-    ) -> Result<(), UrlServerError> {
-        self.send(Message::KnownPace(host, millis, strikes)).await
+    pub async fn known_paces(&self, paces: Vec<(String, Pace)>) -> Result<(), UrlServerError> {
+        self.send(Message::KnownPaces(paces)).await
     }
 
     /// Stops the handing out of orders and gets back every URL that is not out.

@@ -116,14 +116,14 @@ impl Fold {
         at: Timestamp,
         cursor: &mut (Timestamp, UrlKey),
         store: &Keyspaces,
-    ) -> Result<Vec<(UrlKey, Timestamp)>> {
+    ) -> Result<Vec<(UrlKey, Option<Timestamp>)>> {
         let mut visits = Vec::new();
         let from = due_key(cursor.0, cursor.1);
         for guard in store.visits.range(from..) {
             if let Some((due, key)) = read_due_key(&guard.key()?)
                 && (due, key) != *cursor
             {
-                visits.push((key, moved(due, ahead, at)));
+                visits.push((key, Some(moved(due, ahead, at))));
                 *cursor = (due, key);
             }
             if visits.len() >= AT_ONCE {

@@ -5,7 +5,7 @@ use orbweaver_model::{Link, LinkKind, OutcomeClass, UrlKey};
 
 use super::Fold;
 use crate::error::Result;
-use crate::keyspaces::{Batch, Keyspaces};
+use crate::keyspaces::{Batch, Keyspaces, due_key};
 use crate::record::{Fate, LinkRecord};
 
 impl Fold {
@@ -44,6 +44,9 @@ impl Fold {
         };
         batch.put(&store.urls, &key.to_bytes(), &record);
         batch.mark(&store.seeds, record.url.as_str().as_bytes());
+        if let Some(due) = fate.revisit.as_ref().and_then(|revisit| revisit.due) {
+            batch.remove(&store.visits, &due_key(due, key));
+        }
         batch.remove(&store.fates, &key.to_bytes());
         self.fresh.remove(&key);
         self.ledger.reopen(class);
@@ -55,12 +58,10 @@ impl Fold {
 }
 
 fn deserves_another_chance(fate: &Fate) -> bool {
-    let outcome = &fate.report.outcome;
-    match outcome.class {
+    match fate.report.outcome.class {
         OutcomeClass::DeniedPolicy => fate.attempts == 0,
-        // A rule that denies is named; anything else is a file that could not be had.
-        OutcomeClass::DeniedRobots => !outcome.reason.to_ascii_lowercase().contains("disallow:"),
         OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout | OutcomeClass::FailedDns => true,
-        _ => false,
+        // A chance that would come by itself comes at once.
+        _ => fate.is_chance(),
     }
 }

@@ -1,4 +1,5 @@
-//! Finished URLs that are visited again when their time comes.
+//! Finished URLs that are queued again when their time comes: pages that are visited again, and URLs that were
+//! refused because their robots.txt could not be had and get another chance.
 
 use orbweaver_model::{Spent, Timestamp, UrlKey};
 
@@ -24,10 +25,10 @@ impl Fold {
         self.next_visit = Some(self.next_visit.map_or(due, |next| next.min(due)));
     }
 
-    /// Gives finished URLs another time.
+    /// Gives finished URLs another time, or none.
     pub(super) fn schedule(
         &mut self,
-        visits: &[(UrlKey, Timestamp)],
+        visits: &[(UrlKey, Option<Timestamp>)],
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) -> Result<()> {
@@ -38,25 +39,29 @@ impl Fold {
             let Some(revisit) = fate.revisit.as_mut().filter(|_| fate.due.is_none()) else {
                 continue;
             };
-            if let Some(old) = revisit.due.replace(*due) {
+            if let Some(old) = std::mem::replace(&mut revisit.due, *due) {
                 batch.remove(&store.visits, &due_key(old, *key));
             }
             batch.put(&store.fates, &key.to_bytes(), &fate);
             self.fresh.insert(*key, fate);
-            self.plan(*key, *due, store, batch);
+            if let Some(due) = due {
+                self.plan(*key, *due, store, batch);
+            }
         }
         Ok(())
     }
 
-    /// Queues the URLs whose visit is due.
+    /// Queues the URLs whose time has come; of those that would be visited again only when `visits` says so.
     pub(super) fn visit(
         &mut self,
         now: Timestamp,
+        visits: bool,
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) -> Result<()> {
         self.next_visit = None;
-        for (count, guard) in store.visits.iter().enumerate() {
+        let mut count = 0;
+        for guard in store.visits.iter() {
             let bytes = guard.key()?;
             let Some((due, key)) = read_due_key(&bytes) else {
                 continue;
@@ -65,8 +70,18 @@ impl Fold {
                 self.next_visit = Some(due);
                 break;
             }
+            let fate = self.fate(key, store)?;
+            if fate
+                .as_ref()
+                .is_some_and(|fate| !visits && !fate.is_chance())
+            {
+                continue;
+            }
+            count += 1;
             batch.remove(&store.visits, &bytes);
-            self.reopen(key, now, store, batch)?;
+            if let Some(fate) = fate {
+                self.reopen(key, fate, now, store, batch)?;
+            }
         }
         Ok(())
     }
@@ -74,24 +89,39 @@ impl Fold {
     fn reopen(
         &mut self,
         key: UrlKey,
+        mut fate: Fate,
         now: Timestamp,
         store: &Keyspaces,
         batch: &mut Batch<'_>,
     ) -> Result<()> {
-        let (Some(link), Some(fate)) = (store.link(key)?, self.fate(key, store)?) else {
+        let Some(link) = store.link(key)?.filter(|_| fate.due.is_none()) else {
             return Ok(());
         };
         let spent = self.hosts.get(key.host).and_then(|host| host.record.spent);
-        if fate.due.is_some() || matches!(spent, Some(Spent::Bytes | Spent::Time)) {
+        // What was never visited leaves nothing for a visit, and is not in the budget of pages.
+        let before = fate.revisit.as_mut().map(|before| {
+            before.due = None;
+            before.clone()
+        });
+        let revisit = before.filter(|revisit| revisit.visits > 0);
+        let over = match spent {
+            Some(Spent::Bytes | Spent::Time) => true,
+            Some(Spent::Pages) => revisit.is_none(),
+            None => false,
+        };
+        if over {
+            batch.put(&store.fates, &key.to_bytes(), &fate);
+            self.fresh.insert(key, fate);
             return Ok(());
         }
         self.ledger.reopen(fate.report.outcome.class);
         self.hosts.touch(key.host).record.queued += 1;
-        let waiting = link.queued(key, 0, fate.revisit.clone());
+        let waiting = link.queued(key, 0, revisit.clone());
         self.enqueue(key, &link, waiting, store, batch);
         let open = Fate {
             attempts: 0,
             due: Some(now),
+            revisit,
             ..fate
         };
         batch.put(&store.fates, &key.to_bytes(), &open);

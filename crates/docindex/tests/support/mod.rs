@@ -177,3 +177,17 @@ pub fn visit(text: &str, visits: u32, due: u64) -> Event {
         revisit: visited(visits, Some(at(due))),
     }
 }
+
+/// A URL whose robots.txt could not be had, and that gets another chance at `again`.
+pub fn denied(text: &str, again: u64) -> Event {
+    let outcome = Outcome::because(OutcomeClass::DeniedRobots, "robots.txt: status 503");
+    Event::Done {
+        key: key(text),
+        report: Report::unasked(outcome, at(10)),
+        links: vec![],
+        revisit: Some(Box::new(Revisit {
+            due: Some(at(again)),
+            ..Revisit::unvisited(at(10))
+        })),
+    }
+}

@@ -59,6 +59,7 @@ pub(super) fn urlserver_options(
         in_flight: settings.concurrency,
         agent: settings.agent.clone(),
         limits: settings.limits.clone(),
+        robots_delay: settings.retry.delay,
         rest_bytes: usize::try_from(settings.memory / 8).unwrap_or(usize::MAX),
         resumed,
         ..UrlServerOptions::default()

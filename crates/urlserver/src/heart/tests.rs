@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, RobotsRecord,
-    Timestamp,
+    Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Pace, Purpose,
+    RobotsRecord, Timestamp,
 };
 
 use super::Heart;

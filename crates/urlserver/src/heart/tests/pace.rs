@@ -63,13 +63,18 @@ fn a_slow_host_is_asked_less() {
     next_after(&mut rig, start, 3000 + 6000 + 1);
 }
 
+fn know(rig: &mut Rig, host: &str, response: u32, strikes: u8) {
+    let pace = Pace { response, strikes };
+    rig.heart.known_paces(&[(host.into(), pace)], rig.now);
+}
+
 #[test]
 fn what_an_earlier_process_had_learnt_counts_until_this_one_knows_better() {
     let (mut rig, order) = rig();
     // Too late: this process has begun to learn by itself.
     let start = rig.now;
     end(&mut rig, &order, Some(10));
-    rig.heart.known_pace("a", 3000, 5, rig.now);
+    know(&mut rig, "a", 3000, 5);
     rig.collect();
     next_after(&mut rig, start, 10 + 1000 + 1);
 
@@ -80,8 +85,8 @@ fn what_an_earlier_process_had_learnt_counts_until_this_one_knows_better() {
         ..quick()
     });
     let start = rig.now;
-    rig.heart.known_pace("a", 3000, 0, rig.now);
-    rig.heart.known_pace("b", 10, 200, rig.now);
+    know(&mut rig, "a", 3000, 0);
+    know(&mut rig, "b", 10, 5);
     rig.free(&["http://a", "http://b"]);
     rig.give(&["http://a/1", "http://b/1", "http://b/2"]);
     // The process before may have asked just before it died, and that takes a moment to arrive.
