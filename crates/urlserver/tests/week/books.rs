@@ -16,7 +16,7 @@ pub(crate) enum Place {
     Held,
     /// With the spider.
     Out,
-    /// Fetched, failed or refused: for good.
+    /// Fetched, failed or refused: for good, unless another chance is noted.
     Finished,
 }
 
@@ -35,6 +35,8 @@ pub(crate) struct Books {
     in_line: Vec<bool>,
     /// Hosts that asked for patience, and until when.
     patient: BinaryHeap<Reverse<(u64, u32)>>,
+    /// URLs that were refused for now, and when they get another chance.
+    chances: BinaryHeap<Reverse<(u64, u32, u32)>>,
     places: Vec<u8>,
     pub(crate) counts: [u64; 4],
 }
@@ -52,6 +54,7 @@ impl Books {
             in_line: vec![true; hosts as usize],
             line,
             patient: BinaryHeap::new(),
+            chances: BinaryHeap::new(),
             places: vec![0; urls as usize / 4 + 1],
             counts: [u64::from(urls), 0, 0, 0],
         }
@@ -81,6 +84,17 @@ impl Books {
         self.change(url, from, Place::Queued);
         self.back.entry(host).or_default().push(url);
         self.get_in_line(host);
+    }
+
+    /// A URL is refused, and comes back at a time.
+    pub(crate) fn refuse_for_now(&mut self, host: u32, url: u32, again: u64) {
+        self.change(url, Place::Held, Place::Finished);
+        self.chances.push(Reverse((again, host, url)));
+    }
+
+    /// Whether every URL is finished for good.
+    pub(crate) fn is_over(&self) -> bool {
+        self.counts[Place::Finished as usize] == self.counts.iter().sum() && self.chances.is_empty()
     }
 
     fn get_in_line(&mut self, host: u32) {
@@ -131,6 +145,12 @@ impl Books {
         {
             self.patient.pop();
             self.get_in_line(host);
+        }
+        while let Some(Reverse((again, host, url))) = self.chances.peek().copied()
+            && again <= now
+        {
+            self.chances.pop();
+            self.take_back(host, url, Place::Finished);
         }
         let mut given = Vec::new();
         // The whole line could be on the reject list; the next request looks further.

@@ -38,6 +38,8 @@ pub(crate) enum Temper {
     Missing,
     /// Its robots.txt answers 503.
     Broken,
+    /// Its robots.txt answers 503 for some hours, and then denies /private.
+    Outage,
     /// Its robots.txt is on another host, and denies /private too.
     Moved,
     /// Its name has no address.
@@ -54,13 +56,26 @@ pub(crate) fn temper(host: u32) -> Temper {
     match mix(u64::from(host) ^ 0x7e3) % 100 {
         0..=49 => Temper::Rules,
         50..=83 => Temper::Missing,
-        84..=85 => Temper::Broken,
+        84 => Temper::Broken,
+        85 => Temper::Outage,
         86..=91 => Temper::Moved,
         92..=93 => Temper::Gone,
         94..=95 => Temper::Down,
         96..=97 => Temper::Slow,
         _ => Temper::Flaky,
     }
+}
+
+/// When the robots.txt of an `Outage` host can be had, in microseconds from the start.
+pub(crate) fn outage(host: u32) -> u64 {
+    let minutes = match mix(u64::from(host) ^ 0x007) % 4 {
+        // Hardly longer than the attempts go on.
+        0 => 2,
+        1 => 30,
+        2 => 200,
+        _ => 700,
+    };
+    minutes * 60_000_000
 }
 
 /// The Crawl-delay that the robots.txt of a host asks for, in seconds.

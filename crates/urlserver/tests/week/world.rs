@@ -100,6 +100,8 @@ pub(crate) struct World {
     hosts: Vec<Server>,
     ips: Vec<Server>,
     held: Vec<Micros>,
+    /// When the doc index may offer a host again: it has asked for patience, or made way for others.
+    put_off: Vec<Micros>,
     /// The process that was told of the patience.
     held_by: Vec<u32>,
     robots: Vec<Kept>,
@@ -115,6 +117,7 @@ struct Tally {
     orders: u64,
     robots: u64,
     refused: u64,
+    chances: u64,
     returned: u64,
     patience: u64,
     resolved: u64,
@@ -147,6 +150,7 @@ impl World {
             hosts: vec![Server::default(); hosts],
             ips: vec![Server::default(); ip_count as usize],
             held: vec![0; hosts],
+            put_off: vec![0; hosts],
             held_by: vec![0; hosts],
             robots: vec![Kept::default(); hosts],
             wake: None,
@@ -188,8 +192,7 @@ impl World {
     pub(crate) fn run(&mut self) {
         self.heart.tick(stamp(self.now));
         self.perform();
-        let urls = u64::from(self.plan.urls);
-        while self.books.count(Place::Finished) < urls && self.now < START + WEEK {
+        while !self.books.is_over() && self.now < START + WEEK {
             let Some(Reverse((at, _, process, what))) = self.events.pop() else {
                 panic!("URLs are stuck: {:?}", self.heart.census());
             };
@@ -339,7 +342,9 @@ impl World {
     fn hear(&mut self, notice: Notice) {
         match notice {
             Notice::Refuse {
-                candidate, outcome, ..
+                candidate,
+                outcome,
+                again,
             } => {
                 let host = web::unhash(candidate.key.host);
                 let url = candidate.doc_id - 1;
@@ -352,15 +357,14 @@ impl World {
                         candidate.url
                     ),
                 }
-                self.books.change(url, Place::Held, Place::Finished);
-                self.tally.refused += 1;
+                self.refuse(host, url, again);
             }
             Notice::Return { candidates, until } => {
                 for candidate in candidates {
                     let host = web::unhash(candidate.key.host);
                     if let Some(until) = until {
-                        let held = &mut self.held[host as usize];
-                        *held = (*held).max(until.as_millis() * 1000);
+                        let put_off = &mut self.put_off[host as usize];
+                        *put_off = (*put_off).max(until.as_millis() * 1000);
                     }
                     self.books
                         .take_back(host, candidate.doc_id - 1, Place::Held);
@@ -388,20 +392,47 @@ impl World {
         }
     }
 
+    /// A URL is refused. Whatever a robots.txt that cannot be had refuses gets another chance, within a day and
+    /// a quarter; where that is not in vain, it is waited for here.
+    fn refuse(&mut self, host: u32, url: u32, again: Option<Timestamp>) {
+        self.tally.refused += 1;
+        let in_vain = match temper(host) {
+            Temper::Broken | Temper::Down => true,
+            Temper::Moved => {
+                let there = temper(web::robots_host(host));
+                matches!(there, Temper::Gone | Temper::Down)
+            }
+            _ => false,
+        };
+        match again.map(|again| again.as_millis() * 1000) {
+            Some(again) => {
+                let wait = again.saturating_sub(self.now);
+                assert!((0..DAY + DAY / 4).contains(&wait), "{wait}");
+                if !in_vain {
+                    self.tally.chances += 1;
+                    self.books.refuse_for_now(host, url, again);
+                    return;
+                }
+            }
+            None => assert!(temper(host) == Temper::Gone || web::is_private(url)),
+        }
+        self.books.change(url, Place::Held, Place::Finished);
+    }
+
     /// The doc index hands out URLs, and what it has kept of their hosts' robots.txt.
     fn answer(&mut self) {
         let (want, reject) = self.request.take().unwrap();
         let per_host = 1 + self.dice.below(self.plan.options.queue_len as u64) as usize;
         let given = self
             .books
-            .give(want, per_host, &reject, &self.held, self.now);
+            .give(want, per_host, &reject, &self.put_off, self.now);
         let mut last = None;
         for candidate in &given {
             let host = web::unhash(candidate.key.host);
             if last.replace(host) != Some(host) && self.robots[host as usize].expires > self.now {
-                let body = match temper(host) {
-                    Temper::Rules | Temper::Moved => web::robots_txt(host).into_bytes(),
-                    _ => Vec::new(),
+                let body = match has_rules(host) {
+                    true => web::robots_txt(host).into_bytes(),
+                    false => Vec::new(),
                 };
                 let record = RobotsRecord {
                     fetched: stamp(self.robots[host as usize].known),
@@ -451,7 +482,7 @@ impl World {
                 self.robots[host as usize].expires > self.now - SECOND,
                 "page of h{host} without robots.txt"
             );
-            let rules = matches!(temper(host), Temper::Rules | Temper::Moved);
+            let rules = has_rules(host);
             assert!(!(rules && web::is_private(url)), "{}", order.url());
             self.tally.orders += 1;
         } else {
@@ -567,7 +598,7 @@ impl World {
             ended: stamp(flight.ended),
             connect_failed: flight.sent.is_none(),
             failed: flight.first_byte.is_none(),
-            robots: (!page).then(|| robots_answer(&flight.order, answered)),
+            robots: (!page).then(|| robots_answer(&flight.order, answered, self.happened)),
         };
         if page {
             let url = flight.order.candidate.doc_id - 1;
@@ -600,6 +631,8 @@ impl World {
         // The longest patience is a day, and what is kept is whole milliseconds.
         let until = until.min(self.now + DAY) / 1000 * 1000;
         *held = (*held).max(until - until.min(1000));
+        let put_off = &mut self.put_off[host as usize];
+        *put_off = (*put_off).max(*held);
         self.held_by[host as usize] = self.process;
     }
 
@@ -607,13 +640,14 @@ impl World {
         let tally = &self.tally;
         let days = (self.now - START) as f64 / DAY as f64;
         format!(
-            "{days:.2} days in {:.1} s: {} pages and {} robots.txt asked for, {} refused, {} given back, \
+            "{days:.2} days in {:.1} s: {} pages and {} robots.txt asked for, {} refused, {} of them for now, {} given back, \
              {} times patience, {} names resolved, {} requests to the doc index, {} restarts with {} orders \
              lost, {} stalls, at most {} hosts and {} orders at once; {} of {} URLs finished; {} events, each checked",
             took.as_secs_f64(),
             tally.orders,
             tally.robots,
             tally.refused,
+            tally.chances,
             tally.returned,
             tally.patience,
             tally.resolved,
@@ -630,7 +664,11 @@ impl World {
     }
 }
 
-fn robots_answer(order: &Order, answered: bool) -> RobotsAnswer {
+fn has_rules(host: u32) -> bool {
+    matches!(temper(host), Temper::Rules | Temper::Moved | Temper::Outage)
+}
+
+fn robots_answer(order: &Order, answered: bool, now: Micros) -> RobotsAnswer {
     if !answered {
         return RobotsAnswer::unreachable(&Outcome::plain(OutcomeClass::FailedTimeout));
     }
@@ -649,15 +687,20 @@ fn robots_answer(order: &Order, answered: bool) -> RobotsAnswer {
             ))
             .ok(),
         },
-        Temper::Rules | Temper::Moved => RobotsAnswer::Fetched {
+        Temper::Outage if now < START + web::outage(host) => unavailable_for_now(),
+        Temper::Rules | Temper::Moved | Temper::Outage => RobotsAnswer::Fetched {
             status: 200,
             body: web::robots_txt(host).into_bytes(),
             expires: None,
         },
-        Temper::Broken => RobotsAnswer::Unreachable {
-            outcome: Outcome::because(OutcomeClass::DeniedRobots, "robots.txt: status 503"),
-            wait: None,
-        },
+        Temper::Broken => unavailable_for_now(),
         _ => RobotsAnswer::Unavailable { status: 404 },
+    }
+}
+
+fn unavailable_for_now() -> RobotsAnswer {
+    RobotsAnswer::Unreachable {
+        outcome: Outcome::because(OutcomeClass::DeniedRobots, "robots.txt: status 503"),
+        wait: None,
     }
 }
