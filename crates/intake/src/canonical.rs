@@ -124,26 +124,34 @@ impl Canonicalizer {
         href: &str,
         encoding: QueryEncoding<'_>,
     ) -> Result<CrawlUrl, CanonicalError> {
-        self.resolve_on(&Base::new(base), href, encoding)
+        let mut text = String::new();
+        self.resolve_into(&Base::new(base), href, encoding, &mut text)?;
+        Ok(CrawlUrl::from_canonical(&text)?)
     }
 
-    /// The same, for the many links of one page.
-    pub(crate) fn resolve_on(
+    /// The same as a text, in a buffer of the caller's: most links of a page are known, and nothing more than
+    /// their keys is wanted then. What is not known has still to pass [`CrawlUrl::from_canonical`].
+    pub(crate) fn resolve_into(
         &self,
         base: &Base<'_>,
         href: &str,
         encoding: QueryEncoding<'_>,
-    ) -> Result<CrawlUrl, CanonicalError> {
+        text: &mut String,
+    ) -> Result<(), CanonicalError> {
         self.bound_input(href)?;
-        // Nine links of ten need no parser: joining two clean texts gives what it would give.
-        if let Some(text) = fast::join(base, href) {
-            return self.accept(&text);
+        // Nearly all links need no parser.
+        if fast::join(base, href, text).is_some() {
+            return self.accept(text);
+        }
+        if fast::is_foreign(href) {
+            return Err(CanonicalError::Scheme);
         }
         let url = Url::options()
-            .base_url(Some(base.url))
+            .base_url(Some(base.url().ok_or(CanonicalError::Syntax)?))
             .encoding_override(encoding)
             .parse(two_slashes(href))?;
-        self.finish(&url)
+        write_canonical(&url, text)?;
+        self.accept(text)
     }
 
     /// Refuses what no parser should spend time on. Tabs, newlines and a fragment may vanish from a
@@ -156,39 +164,23 @@ impl Canonicalizer {
     }
 
     fn finish(&self, url: &Url) -> Result<CrawlUrl, CanonicalError> {
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(CanonicalError::Scheme);
-        }
-        if url.port() == Some(0) {
-            return Err(CanonicalError::Port);
-        }
-        let host = url.host_str().ok_or(CanonicalError::Host)?;
-        let name = host.strip_suffix('.').unwrap_or(host);
-        if !host_is_usable(name) {
-            return Err(CanonicalError::Host);
-        }
-        let whole = url.as_str();
-        let as_written = url.fragment().is_none()
-            && name.len() == host.len()
-            && url.username().is_empty()
-            && url.password().is_none()
-            && tail_is_clean(whole.as_bytes());
-        if as_written {
-            return self.accept(whole);
-        }
-        self.accept(&rebuild(url, name))
+        let mut text = String::new();
+        write_canonical(url, &mut text)?;
+        self.accept(&mut text)?;
+        Ok(CrawlUrl::from_canonical(&text)?)
     }
 
-    fn accept(&self, text: &str) -> Result<CrawlUrl, CanonicalError> {
-        let text = if self.options.strip_session_ids {
-            strip_session_ids(text)
-        } else {
-            Cow::Borrowed(text)
-        };
+    /// Applies what is set to a canonical text.
+    fn accept(&self, text: &mut String) -> Result<(), CanonicalError> {
+        if self.options.strip_session_ids
+            && let Cow::Owned(stripped) = strip_session_ids(text)
+        {
+            *text = stripped;
+        }
         if text.len() > self.options.max_url_bytes {
             return Err(CanonicalError::TooLong);
         }
-        Ok(CrawlUrl::from_canonical(&text)?)
+        Ok(())
     }
 }
 
@@ -202,6 +194,33 @@ fn two_slashes(href: &str) -> &str {
         0..=2 => href,
         slashes => text.get(slashes - 2..).unwrap_or(href),
     }
+}
+
+/// Writes the canonical form of a parsed URL in place of what `out` has.
+fn write_canonical(url: &Url, out: &mut String) -> Result<(), CanonicalError> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(CanonicalError::Scheme);
+    }
+    if url.port() == Some(0) {
+        return Err(CanonicalError::Port);
+    }
+    let host = url.host_str().ok_or(CanonicalError::Host)?;
+    let name = host.strip_suffix('.').unwrap_or(host);
+    if !host_is_usable(name) {
+        return Err(CanonicalError::Host);
+    }
+    out.clear();
+    let whole = url.as_str();
+    let as_written = url.fragment().is_none()
+        && name.len() == host.len()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && tail_is_clean(whole.as_bytes());
+    match as_written {
+        true => out.push_str(whole),
+        false => rebuild(url, name, out),
+    }
+    Ok(())
 }
 
 /// True when a resolver can be asked for this name, or when it is an address.
@@ -247,21 +266,20 @@ fn tail_is_clean(text: &[u8]) -> bool {
 }
 
 /// Writes the URL anew without fragment, user information and trailing dot, with clean escapes.
-fn rebuild(url: &Url, host: &str) -> String {
+fn rebuild(url: &Url, host: &str, text: &mut String) {
     use std::fmt::Write as _;
 
-    let mut text = String::with_capacity(url.as_str().len() + 16);
+    text.reserve(url.as_str().len() + 16);
     // Writing to a String cannot fail.
     let _ = write!(text, "{}://{host}", url.scheme());
     if let Some(port) = url.port() {
         let _ = write!(text, ":{port}");
     }
-    push_clean(&mut text, url.path());
+    push_clean(text, url.path());
     if let Some(query) = url.query() {
         text.push('?');
-        push_clean(&mut text, query);
+        push_clean(text, query);
     }
-    text
 }
 
 fn push_clean(out: &mut String, part: &str) {

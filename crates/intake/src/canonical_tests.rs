@@ -240,6 +240,26 @@ fn href() -> impl Strategy<Value = String> {
         Just("http://127.0.0.1:8080/".to_owned()),
         Just("http://[::1]/".to_owned()),
         Just("http://example.org./".to_owned()),
+        Just("//".to_owned()),
+        Just("\\".to_owned()),
+        Just("/\\".to_owned()),
+        Just("?".to_owned()),
+        Just("../".to_owned()),
+        Just("./../".to_owned()),
+        Just("//Example.ORG:443/".to_owned()),
+        Just("HTTP://Example.ORG:".to_owned()),
+        Just("hTTps://example.org:0443/".to_owned()),
+        Just("https://example.org:443".to_owned()),
+        Just("http://example.org:65536/".to_owned()),
+        Just("http://example.org?".to_owned()),
+        Just("http://256.1.1.1/".to_owned()),
+        Just("//10.0.0.1".to_owned()),
+        Just("http://010.0.0.1/".to_owned()),
+        Just("http:/".to_owned()),
+        Just("https:".to_owned()),
+        Just("mailto:".to_owned()),
+        Just("tel:/".to_owned()),
+        Just("file:".to_owned()),
     ];
     (front, prop::collection::vec(piece, 0..8)).prop_map(|(front, pieces)| front + &pieces.concat())
 }
@@ -253,21 +273,42 @@ fn base() -> impl Strategy<Value = String> {
         Just("http://127.0.0.1:8080/%7e/{x}/y".to_owned()),
         Just("http://[::1]/a/#f".to_owned()),
         Just("http://example.org:0/a".to_owned()),
+        Just("https://example.org/a//b/?c".to_owned()),
+        Just("http://example.org/a/b%2fc/d'e;f".to_owned()),
     ]
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(8000))]
 
     /// Whatever the short way answers, the parser answers too.
     #[test]
     fn the_short_way_is_the_long_way(base in base(), href in href()) {
         let base = Url::parse(&base).unwrap();
-        if let Some(text) = fast::join(&Base::new(&base), &href) {
+        let mut text = String::from("x");
+        if fast::join(&Base::new(&base), &href, &mut text).is_some() {
             let parsed = Url::options().base_url(Some(&base)).parse(&href).map_err(CanonicalError::from);
             let long = parsed.and_then(|url| Canonicalizer::default().finish(&url));
             prop_assert_eq!(long.map(|url| url.as_str().to_owned()), Ok(text));
         }
+        if fast::is_foreign(&href) {
+            let parsed = Url::options().base_url(Some(&base)).parse(&href).unwrap();
+            prop_assert_eq!(Canonicalizer::default().finish(&parsed), Err(CanonicalError::Scheme));
+        }
+    }
+
+    /// A page of the crawl is a base like any other.
+    #[test]
+    fn a_base_is_a_base(base in base(), href in href()) {
+        let canonicalizer = Canonicalizer::default();
+        let Ok(page) = canonicalizer.parse(&base) else {
+            return Ok(());
+        };
+        let parsed = Url::parse(page.as_str()).unwrap();
+        let mut text = String::new();
+        let resolved = canonicalizer.resolve_into(&Base::of(&page), &href, None, &mut text);
+        let resolved = resolved.and_then(|()| Ok(CrawlUrl::from_canonical(&text)?));
+        prop_assert_eq!(resolved, canonicalizer.resolve(&parsed, &href, None));
     }
 
     /// What is canonical stays as it is, and fits a request line.
@@ -294,28 +335,45 @@ proptest! {
 
 #[test]
 fn the_short_way_is_taken_for_plain_links() {
-    let base = Url::parse("https://example.org:8443/dir/page.html").unwrap();
-    for href in [
-        "/a/b?c=d#e",
-        "b.html",
-        "a/b/c.html?x=1&y=2",
-        "https://example.org/x",
-        "/%C3%BC",
+    let base = Url::parse("https://example.org:8443/dir/page.html?x").unwrap();
+    let join = |href: &str| {
+        let mut text = String::new();
+        fast::join(&Base::new(&base), href, &mut text).map(|()| text)
+    };
+    let own = |target: &str| format!("https://example.org:8443{target}");
+    for (href, expected) in [
+        ("/a/b?c=d#e", own("/a/b?c=d")),
+        ("b.html", own("/dir/b.html")),
+        ("a/b/c.html?x=1&y=2", own("/dir/a/b/c.html?x=1&y=2")),
+        ("https://example.org/x", "https://example.org/x".to_owned()),
+        ("/%C3%bc", own("/%C3%BC")),
+        ("../x", own("/x")),
+        ("../../x/.", own("/x/")),
+        ("./", own("/dir/")),
+        ("..", own("/")),
+        ("/a/./b/%2e%2E/c", own("/a/c")),
+        ("\\a\\b", own("/a/b")),
+        ("?a", own("/dir/page.html?a")),
+        ("//x/y", "https://x/y".to_owned()),
+        ("HTTP://X.example:80", "http://x.example/".to_owned()),
+        ("http://1.2.3.4:81/#x", "http://1.2.3.4:81/".to_owned()),
     ] {
-        assert!(fast::join(&Base::new(&base), href).is_some(), "{href}");
+        assert_eq!(join(href), Some(expected), "{href}");
     }
     for href in [
         "",
-        "../x",
-        "//x/y",
+        "#a",
         "a:b",
         "/a b",
-        "/a/./b",
-        "http://1.2.3.4/",
+        "/%zz",
+        "/a?b'c",
+        "http://1.2.3/",
+        "http://01.2.3.4/",
+        "http://u@example.org/",
+        "http://example.org:0/",
         "http://xn--a.example/x",
         "/x\u{fc}",
-        "?a",
     ] {
-        assert!(fast::join(&Base::new(&base), href).is_none(), "{href}");
+        assert_eq!(join(href), None, "{href}");
     }
 }

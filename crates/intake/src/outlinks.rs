@@ -198,17 +198,20 @@ impl Outlinks {
         seen: impl Fn(UrlKey) -> bool,
     ) -> PageLinks {
         let mut out = PageLinks::default();
-        let Some(base) = base_url(page) else {
-            return out;
+        let named = page.base.and_then(|href| named_base(page.url, href));
+        let base = match &named {
+            Some(url) => Base::new(url),
+            None => Base::of(page.url),
         };
-        let base = Base::new(&base);
+        // The text of one link after the other; only what is new becomes a URL of its own.
+        let mut text = String::with_capacity(256);
         let mut places: HashMap<UrlKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
         for (index, found) in found.into_iter().enumerate() {
             if index >= self.max_of(found.kind) {
                 out.cut = true;
                 break;
             }
-            let Some((url, key)) = self.resolve(page, &base, found, &mut out) else {
+            let Some(key) = self.resolve(page, &base, found, &mut text, &mut out) else {
                 continue;
             };
             if let Some(&place) = places.get(&key) {
@@ -220,6 +223,10 @@ impl Outlinks {
                     out.promoted.push((key, better));
                 }
             } else {
+                let Ok(url) = CrawlUrl::from_canonical(&text) else {
+                    out.unusable += 1;
+                    continue;
+                };
                 if out.links.is_empty() {
                     places.reserve(FIRST_ROOM);
                     out.links.reserve(FIRST_ROOM);
@@ -241,14 +248,15 @@ impl Outlinks {
         }
     }
 
-    /// The URL of a reference that this crawl could want; what it cannot is counted.
+    /// The key of a reference that this crawl could want, and its text in `text`; what it cannot is counted.
     fn resolve(
         &self,
         page: &PageRef<'_>,
         base: &Base<'_>,
         found: Found<'_>,
+        text: &mut String,
         out: &mut PageLinks,
-    ) -> Option<(CrawlUrl, UrlKey)> {
+    ) -> Option<UrlKey> {
         if found.nofollow {
             out.nofollow += 1;
             return None;
@@ -257,14 +265,9 @@ impl Outlinks {
             out.unwanted += 1;
             return None;
         }
-        match self
-            .canonicalizer
-            .resolve_on(base, found.href, page.encoding)
-        {
-            Ok(url) => {
-                let key = url.key(self.seed);
-                (key != page.key).then_some((url, key))
-            }
+        let canonicalizer = &self.canonicalizer;
+        match canonicalizer.resolve_into(base, found.href, page.encoding, text) {
+            Ok(()) => Some(self.seed.key_of(text)).filter(|key| *key != page.key),
             Err(CanonicalError::Scheme) => {
                 out.not_http += 1;
                 None
@@ -313,14 +316,10 @@ fn link(page: &PageRef<'_>, url: CrawlUrl, kind: LinkKind) -> Link {
     }
 }
 
-/// The base URL of the page: its `<base>` when that is a http or https URL, else its own URL.
-fn base_url(page: &PageRef<'_>) -> Option<Url> {
-    let own = Url::parse(page.url.as_str()).ok()?;
-    let base = page
-        .base
-        .and_then(|href| own.join(href).ok())
-        .filter(|base| matches!(base.scheme(), "http" | "https"));
-    Some(base.unwrap_or(own))
+/// What a `<base>` makes the base URL, when that is a http or https URL. Else it is the page's own.
+fn named_base(page: &CrawlUrl, href: &str) -> Option<Url> {
+    let base = Url::parse(page.as_str()).ok()?.join(href).ok()?;
+    matches!(base.scheme(), "http" | "https").then_some(base)
 }
 
 /// A key is a keyed hash already; hashing it again would only cost time.

@@ -238,6 +238,21 @@ impl KeySeed {
         self.hash(host)
     }
 
+    /// The key of a text that is a canonical URL, without making one of it: what [`CrawlUrl::key`] gives.
+    pub fn key_of(self, canonical: &str) -> UrlKey {
+        let (_, rest) = canonical.split_once("://").unwrap_or_default();
+        let bytes = rest.as_bytes();
+        let end = match bytes.first() {
+            // The colons inside an IPv6 address open no port.
+            Some(b'[') => bytes.iter().position(|b| *b == b']').map(|at| at + 1),
+            _ => bytes.iter().position(|b| matches!(b, b':' | b'/')),
+        };
+        UrlKey {
+            host: self.host(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default()),
+            url: self.hash(canonical),
+        }
+    }
+
     /// The hash of any text.
     pub fn hash(self, text: &str) -> u64 {
         xxh3_64_with_seed(text.as_bytes(), self.0)
@@ -324,6 +339,20 @@ mod tests {
             ("http://example.org:99999/", UrlError::Port),
         ] {
             assert_eq!(CrawlUrl::from_canonical(text), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_key_of_a_text_is_that_of_its_url() {
+        for text in [
+            "http://example.org/",
+            "https://example.org:8443/a:b/[c]?d=e:/f",
+            "http://127.1.2.3:80/x",
+            "http://[::1]/",
+            "http://[::1]:8080/a]b",
+        ] {
+            let url = CrawlUrl::from_canonical(text).unwrap();
+            assert_eq!(KeySeed(9).key_of(text), url.key(KeySeed(9)), "{text}");
         }
     }
 
