@@ -4,20 +4,22 @@ use std::collections::HashMap;
 
 use orbweaver_model::{Column, UrlKey};
 
-use crate::error::Result;
+use crate::damage::{Damage, hex};
+use crate::error::{Error, Result};
 use crate::keyspaces::{Keyspaces, queue_key, read_due_key};
 use crate::ledger::Ledger;
 use crate::reader::Reader;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode};
-use crate::salvage::survey;
-use crate::survey::{Damage, hex};
-use crate::tables::{Table, View};
+use crate::salvage::legible;
+use crate::tables::{Row, Table, View};
 
 /// Something that is wrong, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The keyspace it was found in.
-    pub keyspace: &'static str,
+    /// The keyspace, or the file by its place in the index.
+    pub place: String,
+    /// The byte of a file.
+    pub offset: Option<u64>,
     /// What is wrong, and with which URL or host.
     pub what: String,
 }
@@ -25,14 +27,23 @@ pub struct Finding {
 /// Reads every record and holds them against each other. Returns how many URLs were looked at.
 pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
     let store = reader.store();
-    let damage = survey(&store)?;
+    let damage = match &reader.cold {
+        Some(cold) => cold.survey(legible),
+        None => damaged_records(&store)?,
+    };
     if !damage.is_empty() {
-        for Damage { keyspace, what } in damage {
-            report(Finding { keyspace, what });
+        for Damage { file, offset, what } in damage {
+            report(Finding {
+                place: file,
+                offset,
+                what,
+            });
         }
-        let keyspace = "files";
-        let what = "records are damaged, so the rest was not held against each other; the next `orbweaver crawl` saves what can be read".into();
-        report(Finding { keyspace, what });
+        report(Finding {
+            place: "files".into(),
+            offset: None,
+            what: "records are damaged, so the rest was not held against each other; the next `orbweaver crawl` saves what can be read".into(),
+        });
         let sound = reader.entries().take_while(std::result::Result::is_ok);
         return Ok(sound.count() as u64);
     }
@@ -44,13 +55,33 @@ pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
         queued: HashMap::new(),
         report,
     };
-    check.urls()?;
-    check.fates()?;
-    check.queue()?;
-    check.due()?;
-    check.visits()?;
-    check.hosts()?;
-    check.ledger()
+    match check.everything() {
+        // What leads to records of a store in use is damaged, the records are not.
+        Err(Error::Record { keyspace, why }) => check.found(keyspace, why),
+        checked => checked?,
+    }
+    Ok(check.counted.accepted)
+}
+
+/// The first damaged place of each keyspace of a store that is in use. It ends there; the crawl that uses it saves
+/// the rest when it comes across it.
+fn damaged_records(store: &Keyspaces) -> Result<Vec<Damage>> {
+    let mut found = Vec::new();
+    for table in store.tables() {
+        let sound = |row: Row| {
+            let (key, value) = row.into_inner()?;
+            legible(table.name(), &key, &value)
+        };
+        match table.iter().try_for_each(sound) {
+            Err(error) if error.is_damage() => found.push(Damage {
+                file: table.name().into(),
+                offset: None,
+                what: error.in_short(),
+            }),
+            read => read?,
+        }
+    }
+    Ok(found)
 }
 
 struct Check<'a> {
@@ -65,6 +96,16 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
+    fn everything(&mut self) -> Result<()> {
+        self.urls()?;
+        self.fates()?;
+        self.queue()?;
+        self.due()?;
+        self.visits()?;
+        self.hosts()?;
+        self.ledger()
+    }
+
     fn urls(&mut self) -> Result<()> {
         let claimed = self.claimed()?;
         let store = self.store.clone();
@@ -232,7 +273,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn ledger(mut self) -> Result<u64> {
+    fn ledger(&mut self) -> Result<()> {
         // As of the same moment as the records, for the crawl may go on meanwhile.
         let meta = self.store.meta.clone();
         let said = self
@@ -255,7 +296,7 @@ impl Check<'_> {
                 );
             }
         }
-        Ok(self.counted.accepted)
+        Ok(())
     }
 
     fn read<T: serde::de::DeserializeOwned>(
@@ -296,6 +337,10 @@ impl Check<'_> {
     }
 
     fn found(&mut self, keyspace: &'static str, what: String) {
-        (self.report)(Finding { keyspace, what });
+        (self.report)(Finding {
+            place: keyspace.into(),
+            offset: None,
+            what,
+        });
     }
 }

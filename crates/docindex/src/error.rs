@@ -30,6 +30,11 @@ pub enum Error {
         /// What the decoder says.
         why: String,
     },
+    /// The directory has no doc index: a crawl makes one.
+    #[error(
+        "there is no doc index at {0}; start the crawl again: it makes a new one from its seeds and from the pages in the archive"
+    )]
+    Missing(PathBuf),
     /// Files that nothing can be read without are damaged or gone: start with a new index.
     #[error(
         "{path} cannot be opened: {why}; move it away and start the crawl again: the pages in the archive are taken over, and what was known besides is found again through them"
@@ -69,6 +74,14 @@ impl Error {
             return Self::Record { keyspace, why };
         }
         Self::Store(error)
+    }
+
+    /// What is wrong, without what to do about it.
+    pub(crate) fn in_short(&self) -> String {
+        match self {
+            Self::Record { why, .. } => why.clone(),
+            other => other.to_string(),
+        }
     }
 
     /// True when what is stored is not what was written. Trying again does not help then.

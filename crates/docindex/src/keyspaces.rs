@@ -32,8 +32,8 @@ use orbweaver_model::{Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
 use crate::faults;
-use crate::journal;
 use crate::record::{FORMAT, Fate, LinkRecord, decode, encode};
+use crate::survey;
 use crate::tables::{Table, View};
 
 /// The extension of a store that is being made, before the number of the process.
@@ -96,7 +96,7 @@ impl Keyspaces {
 
     /// Opens a store that is there.
     pub(crate) fn reopen(path: &Path, memory: u64) -> Result<Self> {
-        journal::inspect(path)?;
+        survey::inspect(path)?;
         Self::open_at(path, memory)
     }
 

@@ -7,6 +7,8 @@
 mod budgets;
 mod candidates;
 mod check;
+mod cold;
+mod damage;
 mod domains;
 mod error;
 mod faults;
@@ -29,6 +31,7 @@ mod visits;
 pub use budgets::{Budget, Budgets};
 pub use candidates::Wanted;
 pub use check::{Finding, check};
+pub use damage::Damage;
 pub use domains::DomainOf;
 pub use error::{Error, Result};
 pub use index::{DocIndex, IndexOptions};

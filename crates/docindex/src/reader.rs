@@ -1,16 +1,27 @@
 //! Reading the doc index without changing it.
+//!
+//! A reader of a running crawl asks the store that the crawl has open. One of a crawl that does not run reads the
+//! files, goes on past whatever is damaged, and remembers what that was.
 
+use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fjall::{UserKey, UserValue};
+use serde::de::DeserializeOwned;
+
 use orbweaver_model::{CrawlUrl, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
+use crate::cold::{Cold, Hold};
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::keyspaces::{Keyspaces, queue_key};
 use crate::ledger::Ledger;
-use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, decode};
+use crate::record::{ClaimRecord, FORMAT, Fate, HostRecord, LinkRecord, decode};
+use crate::survey;
+use crate::tables::{Row, Scan};
 
 /// How long a reader waits for another; a listing of millions of URLs that nobody reads may take for ever.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -78,11 +89,17 @@ impl Shared {
 pub struct Reader {
     shared: Shared,
     pub(crate) seed: KeySeed,
+    /// The files, when they are what is read.
+    pub(crate) cold: Option<Arc<Cold>>,
 }
 
 impl Reader {
     pub(crate) fn new(shared: Shared, seed: KeySeed) -> Self {
-        Self { shared, seed }
+        Self {
+            shared,
+            seed,
+            cold: None,
+        }
     }
 
     /// The store as it is open now.
@@ -90,18 +107,76 @@ impl Reader {
         self.shared.get()
     }
 
-    /// Opens the index of a crawl that is not running. The store lets one process in at a time, so this
-    /// waits a while for another reader to end.
+    /// Reads the index of a crawl that is not running; nothing is written. While another process works on it
+    /// this waits a little, for that may be one that ends just now.
     pub fn open(path: &Path, memory: u64) -> Result<Self> {
+        if survey::is_empty(path)? {
+            return Err(Error::Missing(path.into()));
+        }
         let began = Instant::now();
-        let store = loop {
-            match Keyspaces::open(path, memory) {
+        let cold = loop {
+            match Cold::open(path, memory, Hold::Shared) {
                 Err(Error::InUse(_)) if began.elapsed() < PATIENCE => thread::sleep(PAUSE),
                 opened => break opened?,
             }
         };
-        let seed = store.meta("seed")?.unwrap_or(KeySeed(0));
-        Ok(Self::new(Shared::of(&store), seed))
+        let store = cold.keyspaces();
+        if let Some(format) = store
+            .meta
+            .get("format")?
+            .filter(|format| **format != [FORMAT])
+        {
+            return Err(Error::Version {
+                path: path.into(),
+                found: format.first().copied().unwrap_or(0),
+                expected: FORMAT,
+            });
+        }
+        let mut reader = Self {
+            shared: Shared::of(&store),
+            seed: KeySeed(0),
+            cold: Some(Arc::new(cold)),
+        };
+        match reader.meta("seed")? {
+            Some(seed) => reader.seed = seed,
+            None if store.urls.iter().next().is_none() => {}
+            None => reader.note("meta", b"seed", no_seed())?,
+        }
+        Ok(reader)
+    }
+
+    /// What was found to be damaged so far, in a crawl that is not running.
+    pub fn damage(&self) -> Vec<Damage> {
+        let cold = self.cold.as_ref();
+        cold.map(|cold| cold.damages().list()).unwrap_or_default()
+    }
+
+    /// Remembers that a record is damaged. In a running crawl that is an error: the crawl will save the rest.
+    fn note(&self, keyspace: &str, key: &[u8], error: Error) -> Result<()> {
+        match &self.cold {
+            Some(cold) if error.is_damage() => {
+                cold.note_record(keyspace, key, &error);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Reads a record; one that is damaged counts as absent in a crawl that is not running.
+    fn read<T: DeserializeOwned>(
+        &self,
+        keyspace: &'static str,
+        key: &[u8],
+        value: Option<UserValue>,
+    ) -> Result<Option<T>> {
+        match value.map(|value| decode(keyspace, &value)).transpose() {
+            Err(error) => self.note(keyspace, key, error).map(|()| None),
+            read => read,
+        }
+    }
+
+    fn meta<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        self.read("meta", name.as_bytes(), self.store().meta.get(name)?)
     }
 
     /// The secret that keys this crawl's hashes.
@@ -109,25 +184,37 @@ impl Reader {
         self.seed
     }
 
-    /// The counts.
+    /// The counts. When their record is lost they are counted anew, all but requests and bytes.
     pub fn ledger(&self) -> Result<Ledger> {
-        Ok(self.store().meta("ledger")?.unwrap_or_default())
+        if let Some(ledger) = self.meta("ledger")? {
+            return Ok(ledger);
+        }
+        let mut ledger = Ledger::default();
+        for entry in self.entries() {
+            ledger.accept();
+            let fate = entry?.fate;
+            ledger.pages += u64::from(fate.as_ref().is_some_and(Fate::is_page));
+            if let Some(fate) = fate.filter(|fate| fate.due.is_none()) {
+                ledger.finish(fate.report.outcome.class);
+            }
+        }
+        Ok(ledger)
     }
 
     /// How far the results of a store elsewhere are folded; 0 when there is none.
     pub fn results(&self) -> Result<u64> {
-        Ok(self.store().meta("results")?.unwrap_or(0))
+        Ok(self.meta("results")?.unwrap_or(0))
     }
 
     /// One URL.
     pub fn entry(&self, key: UrlKey) -> Result<Option<Entry>> {
-        let Some(link) = self.store().link(key)? else {
+        let store = self.store();
+        let key = key.to_bytes();
+        let Some(link) = self.read("urls", &key, store.urls.get(key)?)? else {
             return Ok(None);
         };
-        Ok(Some(Entry {
-            link,
-            fate: self.store().fate(key)?,
-        }))
+        let fate = self.read("fates", &key, store.fates.get(key)?)?;
+        Ok(Some(Entry { link, fate }))
     }
 
     /// Where a URL rests; none when it is finished.
@@ -145,70 +232,134 @@ impl Reader {
             let ahead = ahead.count() as u64;
             return Ok(Some(Rest::Queue { ahead }));
         }
-        // The newest first: a batch of long ago may still name a URL that has been claimed again since.
-        for guard in view.iter(&store.claims).rev() {
-            let batch = decode::<ClaimRecord>("claims", &guard.value()?)?;
-            let attempts = entry.fate.as_ref().map_or(0, |fate| fate.attempts);
-            let open = |claim: &orbweaver_model::Claimed| {
-                claim.key == key && (due.is_none() || attempts <= claim.attempts)
-            };
-            if batch.urls.iter().any(open) {
-                return Ok(Some(Rest::Claimed { since: batch.at }));
+        let attempts = entry.fate.as_ref().map_or(0, |fate| fate.attempts);
+        let open = |claim: &orbweaver_model::Claimed| {
+            claim.key == key && (due.is_none() || attempts <= claim.attempts)
+        };
+        // The newest counts: a batch of long ago may still name a URL that has been claimed again since.
+        let mut since = None;
+        for row in view.iter(&store.claims) {
+            let (number, value) = row.into_inner()?;
+            let batch: Option<ClaimRecord> = self.read("claims", &number, Some(value))?;
+            if let Some(batch) = batch.filter(|batch| batch.urls.iter().any(open)) {
+                since = Some(batch.at);
             }
         }
-        Ok(due.map(|due| Rest::Retry { due }))
+        let claimed = since.map(|since| Rest::Claimed { since });
+        Ok(claimed.or(due.map(|due| Rest::Retry { due })))
     }
 
     /// The robots.txt kept for an origin.
     pub fn robots(&self, origin: &str) -> Result<Option<RobotsRecord>> {
-        self.store()
-            .robots
-            .get(origin)?
-            .map(|bytes| decode("robots", &bytes))
-            .transpose()
+        let value = self.store().robots.get(origin)?;
+        self.read("robots", origin.as_bytes(), value)
     }
 
     /// What is known of a host.
     pub fn host(&self, name: &str) -> Result<Option<HostRecord>> {
-        let hash = self.seed.host(name);
-        self.store()
-            .hosts
-            .get(hash.to_be_bytes())?
-            .map(|bytes| decode("hosts", &bytes))
-            .transpose()
+        let hash = self.seed.host(name).to_be_bytes();
+        self.read("hosts", &hash, self.store().hosts.get(hash)?)
     }
 
     /// Every URL, ordered by key, as of now.
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry>> + use<> {
         let store = self.store();
         let view = store.view();
-        view.iter(&store.urls).map(move |row| {
-            let (key, value) = row.into_inner()?;
-            let fate = view.get(&store.fates, &key)?;
-            Ok(Entry {
-                link: decode("urls", &value)?,
-                fate: fate.map(|bytes| decode("fates", &bytes)).transpose()?,
-            })
-        })
+        Entries {
+            reader: self.clone(),
+            urls: view.iter(&store.urls),
+            fates: view.iter(&store.fates),
+            fate: None,
+        }
     }
 
     /// Every seed, those that were given and those that seeds have moved to.
     pub fn seeds(&self) -> impl Iterator<Item = Result<CrawlUrl>> + use<> {
-        self.store().seeds.iter().map(|row| {
-            let key = row.key()?;
+        let reader = self.clone();
+        self.store().seeds.iter().filter_map(move |row| {
+            let key = match row.key() {
+                Ok(key) => key,
+                Err(error) => return Some(Err(error)),
+            };
             let url = CrawlUrl::from_canonical(&String::from_utf8_lossy(&key));
-            url.map_err(|error| Error::Record {
-                keyspace: "seeds",
-                why: error.to_string(),
-            })
+            let why = match url {
+                Ok(url) => return Some(Ok(url)),
+                Err(error) => error.to_string(),
+            };
+            let keyspace = "seeds";
+            let noted = reader.note(keyspace, &key, Error::Record { keyspace, why });
+            noted.err().map(Err)
         })
     }
 
     /// Every host.
     pub fn hosts(&self) -> impl Iterator<Item = Result<HostRecord>> + use<> {
-        self.store()
-            .hosts
-            .iter()
-            .map(|row| decode("hosts", &row.value()?))
+        let reader = self.clone();
+        self.store().hosts.iter().filter_map(move |row| {
+            let (key, value) = match row.into_inner() {
+                Ok(pair) => pair,
+                Err(error) => return Some(Err(error)),
+            };
+            reader.read("hosts", &key, Some(value)).transpose()
+        })
+    }
+}
+
+/// Every URL with its fate: two listings in the same order, side by side.
+struct Entries {
+    reader: Reader,
+    urls: Scan,
+    fates: Scan,
+    /// The next fate, when it belongs to a later URL.
+    fate: Option<(UserKey, UserValue)>,
+}
+
+impl Entries {
+    fn fate_of(&mut self, key: &UserKey) -> Result<Option<Fate>> {
+        loop {
+            let next = match self.fate.take() {
+                Some(next) => next,
+                None => match self.fates.next() {
+                    Some(row) => row.into_inner()?,
+                    None => return Ok(None),
+                },
+            };
+            match next.0.cmp(key) {
+                Ordering::Less => {}
+                Ordering::Equal => return self.reader.read("fates", key, Some(next.1)),
+                Ordering::Greater => {
+                    self.fate = Some(next);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn entry(&mut self, row: Row) -> Result<Option<Entry>> {
+        let (key, value) = row.into_inner()?;
+        let fate = self.fate_of(&key)?;
+        let link = self.reader.read("urls", &key, Some(value))?;
+        Ok(link.map(|link| Entry { link, fate }))
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Result<Entry>> {
+        loop {
+            let row = self.urls.next()?;
+            if let Some(entry) = self.entry(row).transpose() {
+                return Some(entry);
+            }
+        }
+    }
+}
+
+fn no_seed() -> Error {
+    Error::Record {
+        keyspace: "meta",
+        why: "the secret that keys all records is gone: single URLs and hosts cannot be looked up"
+            .into(),
     }
 }

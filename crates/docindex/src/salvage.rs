@@ -8,63 +8,34 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fjall::AbstractTree;
 use tracing::warn;
 
 use orbweaver_model::{KeySeed, Timestamp, UrlKey};
 
+use crate::cold::{Cold, Hold};
 use crate::error::{Error, Result};
 use crate::fold::claims::open_claims;
-use crate::journal;
 use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key, read_due_key};
 use crate::ledger::Ledger;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode, is_intact};
-use crate::survey::{Damage, read_files};
 
 /// Records copied in one commit.
 const GROUP: usize = 4096;
 
-/// What was saved, and what could not be.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Saved {
-    /// What could not be read.
-    pub(crate) damage: Vec<Damage>,
-    /// Where the old store is.
-    pub(crate) kept: PathBuf,
-}
-
-/// Reads everything; what cannot be read comes back.
-pub(crate) fn survey(store: &Keyspaces) -> Result<Vec<Damage>> {
-    let mut damage = Vec::new();
-    for table in store.tables() {
-        let mut unreadable = Vec::new();
-        let mut each = |key: &[u8], value: Option<&[u8]>| -> Result<()> {
-            if let Some(Err(error)) = value.map(|value| legible(table.name(), key, value)) {
-                let what = format!("key {}: {error}", crate::survey::hex(key));
-                let keyspace = table.name();
-                unreadable.push(Damage { keyspace, what });
-            }
-            Ok(())
-        };
-        read_files(table, &mut each, &mut |found| damage.push(found))?;
-        damage.append(&mut unreadable);
-    }
-    Ok(damage)
-}
-
 /// Mends the store at `path`: what it lost, in words, and where the old one is kept. When the store is
 /// opened again after trouble nothing may be wrong with it; then it stays as it is.
 pub(crate) fn rescue(path: &Path, memory: u64, must: bool) -> Result<Option<String>> {
-    let mut lost = journal::mend(path)?;
-    let store = Keyspaces::reopen(path, memory).map_err(|error| unopenable(path, error))?;
-    if lost.is_empty() && !must && survey(&store)?.is_empty() {
+    let old = Cold::open(path, memory, Hold::Alone)?;
+    if !must && old.survey(legible).is_empty() {
         return Ok(None);
     }
-    let saved = salvage(path, memory, store).map_err(|error| unopenable(path, error))?;
-    let damage = saved.damage.iter();
-    lost.extend(damage.map(|Damage { keyspace, what }| format!("{keyspace}: {what}")));
-    let (count, kept) = (lost.len(), saved.kept.display());
-    let first = lost.into_iter().next().unwrap_or_default();
+    let kept = salvage(path, memory, &old).map_err(|error| unopenable(path, error))?;
+    let lost = old.damages().list();
+    for damage in &lost {
+        warn!(%damage, "damaged in the doc index");
+    }
+    let (count, kept) = (lost.len(), kept.display());
+    let first = lost.first().map(ToString::to_string).unwrap_or_default();
     Ok(Some(format!(
         "the doc index was damaged in {count} places ({first}); what could be read was saved, the old index is kept as {kept}"
     )))
@@ -75,59 +46,36 @@ fn unopenable(path: &Path, error: Error) -> Error {
     match error {
         error if error.is_damage() => Error::Unopenable {
             path: path.into(),
-            why: error.to_string(),
+            why: error.in_short(),
         },
         other => other,
     }
 }
 
-/// Copies what can be read of the store at `path` into a new one and puts that in its place.
-pub(crate) fn salvage(path: &Path, memory: u64, store: Keyspaces) -> Result<Saved> {
+/// Copies what can be read of a store into a new one and puts that in its place; where the old one is then.
+fn salvage(path: &Path, memory: u64, old: &Cold) -> Result<PathBuf> {
     let fresh_path = path.with_extension(format!("new-{}", std::process::id()));
     let _ = fs::remove_dir_all(&fresh_path);
     let fresh = Keyspaces::open_at(&fresh_path, memory)?;
-    let mut saved = Saved::default();
-    for (from, to) in store.tables().into_iter().zip(fresh.tables()) {
-        // What is in memory only goes to a file, which reads no other file.
-        if let Some(keyspace) = from.keyspace() {
-            keyspace
-                .tree
-                .flush_active_memtable(0)
-                .map_err(fjall::Error::from)?;
-        }
+    let source = old.keyspaces();
+    for (from, to) in source.tables().into_iter().zip(fresh.tables()) {
         let mut batch = Batch::new(&fresh);
-        let mut waiting = 0;
-        let mut unreadable = Vec::new();
-        let mut each = |key: &[u8], value: Option<&[u8]>| -> Result<()> {
-            match value.map(|value| (value, legible(from.name(), key, value))) {
-                Some((value, Ok(()))) => batch.put_raw(to, key, value),
-                Some((_, Err(error))) => {
-                    let what = format!("key {}: {error}", crate::survey::hex(key));
-                    let keyspace = from.name();
-                    unreadable.push(Damage { keyspace, what });
-                }
-                None => batch.remove(to, key),
+        for (n, row) in from.iter().enumerate() {
+            let (key, value) = row.into_inner()?;
+            match legible(from.name(), &key, &value) {
+                Ok(()) => batch.put_raw(to, &key, &value),
+                Err(error) => old.note_record(from.name(), &key, &error),
             }
-            waiting += 1;
-            if waiting >= GROUP {
-                waiting = 0;
+            if n % GROUP == GROUP - 1 {
                 std::mem::replace(&mut batch, Batch::new(&fresh)).commit()?;
             }
-            Ok(())
-        };
-        read_files(from, &mut each, &mut |found| saved.damage.push(found))?;
-        saved.damage.append(&mut unreadable);
+        }
         batch.commit()?;
     }
     reconcile(&fresh)?;
     fresh.sync()?;
     drop(fresh);
-    drop(store);
-    saved.kept = exchange(path, &fresh_path)?;
-    for Damage { keyspace, what } in &saved.damage {
-        warn!(keyspace, what, "damaged in the doc index");
-    }
-    Ok(saved)
+    exchange(path, &fresh_path)
 }
 
 /// Puts a new store in the place of an old one, which gets a name of its own.
@@ -142,7 +90,7 @@ fn exchange(path: &Path, fresh: &Path) -> Result<PathBuf> {
 }
 
 /// Whether a record of this keyspace is what was written.
-fn legible(keyspace: &'static str, key: &[u8], value: &[u8]) -> Result<()> {
+pub(crate) fn legible(keyspace: &'static str, key: &[u8], value: &[u8]) -> Result<()> {
     let sized = |length| match key.len() == length {
         true => Ok(()),
         false => Err(Error::Record {
@@ -170,6 +118,10 @@ fn legible(keyspace: &'static str, key: &[u8], value: &[u8]) -> Result<()> {
 /// A store that loses records keeps its promises all the same.
 fn reconcile(store: &Keyspaces) -> Result<()> {
     let Some(seed) = store.meta::<KeySeed>("seed")? else {
+        // Where nothing is left there is nothing to find by it: the index begins anew.
+        if store.urls.iter().next().is_none() && store.queue.iter().next().is_none() {
+            return Ok(());
+        }
         return Err(Error::Record {
             keyspace: "meta",
             why: "the secret that keys all others is gone".into(),

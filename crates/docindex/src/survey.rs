@@ -1,114 +1,159 @@
-//! Reading a store file by file, past whatever is damaged.
-//!
-//! The store finds every flipped bit, for its blocks carry checksums, but a range with a damaged block in it
-//! ends there. Each file by itself goes on with its next block.
+//! The files of a store before it is opened: what is missing, what does not belong there, and what is damaged
+//! so that the store would not say it, would remove more on account of it, or would stop the process.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use fjall::AbstractTree;
+use crate::cold::manifest;
+use crate::error::{Error, Result};
+use crate::journal;
 
-use crate::error::Result;
-use crate::tables::Table;
+/// Keyspaces: the store's own has number 0, ours follow in the order in which they are made.
+pub(crate) const KEYSPACES: u64 = 11;
 
-/// Something that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Damage {
-    pub(crate) keyspace: &'static str,
-    pub(crate) what: String,
-}
-
-/// Takes a key and its value.
-type Each<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<()> + 'a;
-
-/// Reads the files of a keyspace, the oldest first, so that of two values for a key the newer comes later;
-/// none stands for a removal. What is only in memory and in the journal is not in them.
-pub(crate) fn read_files(
-    table: &Table,
-    each: &mut Each<'_>,
-    damaged: &mut dyn FnMut(Damage),
-) -> Result<()> {
-    let Some(keyspace) = table.keyspace() else {
+/// Fails with the first file that the store must not be let at. What goes through may be damaged still, but the
+/// store says so itself.
+pub(crate) fn inspect(path: &Path) -> Result<()> {
+    if is_empty(path)? {
         return Ok(());
-    };
-    let version = keyspace.tree.current_version();
-    let files: Vec<_> = version.iter_tables().collect();
-    for file in files.into_iter().rev() {
-        let mut last: Option<Vec<u8>> = None;
-        let mut hole: Option<String> = None;
-        // An index that cannot be read fails for ever; one that can leads from block to block.
-        let mut failures = 0;
-        for item in file.iter() {
-            let item = match item {
-                Ok(item) => item,
-                Err(error) => {
-                    hole.get_or_insert_with(|| error.to_string());
-                    failures += 1;
-                    if failures > file.metadata.data_block_count {
-                        break;
-                    }
-                    continue;
-                }
-            };
-            let key = item.key.user_key.as_ref();
-            if let Some(why) = hole.take() {
-                damaged(between(
-                    table.name(),
-                    &file.path,
-                    last.as_deref(),
-                    Some(key),
-                    &why,
-                ));
+    }
+    let mut first = None;
+    outside(path, &mut |file, what| {
+        first.get_or_insert_with(|| damaged(file, &what));
+    })?;
+    if let Some(error) = first {
+        return Err(error);
+    }
+    for number in 0..KEYSPACES {
+        let dir = path.join("keyspaces").join(number.to_string());
+        let listed = manifest::tables(&dir).map_err(|fault| damaged(&fault.file, &fault.why))?;
+        for table in listed {
+            let file = dir.join("tables").join(table.id.to_string());
+            let sound = manifest::has_directory(&file);
+            if !sound.or_else(forgive).map_err(fjall::Error::from)? {
+                return Err(damaged(&file, "its end is not what was written there"));
             }
-            // Within a file the newest version of a key comes first.
-            if last.as_deref() == Some(key) {
-                continue;
-            }
-            let value = (!item.is_tombstone()).then_some(item.value.as_ref());
-            each(key, value)?;
-            last = Some(key.to_vec());
         }
-        if let Some(why) = hole {
-            damaged(between(
-                table.name(),
-                &file.path,
-                last.as_deref(),
-                None,
-                &why,
-            ));
+    }
+    for file in journals(path)? {
+        let found = journal::read(&file, &mut |_, _| {}).map_err(fjall::Error::from)?;
+        if let Some((byte, _)) = found.first() {
+            let what = format!("its checksum is wrong at byte {byte}");
+            return Err(damaged(&file, &what));
         }
     }
     Ok(())
 }
 
-fn between(
-    keyspace: &'static str,
-    file: &Path,
-    after: Option<&[u8]>,
-    before: Option<&[u8]>,
-    why: &str,
-) -> Damage {
-    let place = match (after, before) {
-        (None, None) => "all records".into(),
-        (Some(after), None) => format!("the records after key {}", hex(after)),
-        (None, Some(before)) => format!("the records before key {}", hex(before)),
-        (Some(after), Some(before)) => {
-            format!(
-                "the records between keys {} and {}",
-                hex(after),
-                hex(before)
-            )
-        }
-    };
-    // The file by its place in the index: `keyspaces/4/tables/17`.
-    let mut parts: Vec<_> = file.iter().rev().take(4).collect();
-    parts.reverse();
-    let file = parts.iter().collect::<std::path::PathBuf>();
-    Damage {
-        keyspace,
-        what: format!("{}: {place} cannot be read: {why}", file.display()),
+/// What can be seen of an index without looking into its larger files.
+pub(crate) fn outside(path: &Path, report: &mut dyn FnMut(&Path, String)) -> Result<()> {
+    for stranger in strangers(path)? {
+        report(&stranger, "it does not belong to the doc index".into());
+    }
+    // Without it the store would begin anew over what is there.
+    let marker = path.join("version");
+    match fs::read(&marker) {
+        Ok(bytes) if bytes == *b"FJL\x03" => {}
+        Ok(_) => report(&marker, "it does not say the version of the store".into()),
+        Err(error) => report(&marker, error.to_string()),
+    }
+    let lock = path.join("lock");
+    if !lock.is_file() {
+        report(&lock, "it is not there".into());
+    }
+    // There always is one: the store would begin another, and nobody would know what was in the first.
+    if journals(path)?.is_empty() {
+        let what = "there is no journal: the last commits are lost";
+        report(&path.join("*.jnl"), what.into());
+    }
+    Ok(())
+}
+
+/// True when there is nothing that a store could be made of.
+pub(crate) fn is_empty(path: &Path) -> Result<bool> {
+    Ok(entries(path)?.is_empty())
+}
+
+/// The journals of a store.
+pub(crate) fn journals(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = entries(path)?;
+    found.retain(|file| is_journal(file));
+    found.sort();
+    Ok(found)
+}
+
+/// The numbers that files in a directory have for names.
+pub(crate) fn numbered(dir: &Path) -> Result<Vec<u64>> {
+    let files = entries(dir)?;
+    let mut found: Vec<u64> = files
+        .iter()
+        .filter(|file| file.is_file())
+        .filter_map(|file| number(file.file_name()))
+        .collect();
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn damaged(file: &Path, what: &str) -> Error {
+    Error::Record {
+        keyspace: "files",
+        why: format!("{}: {what}", file.display()),
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// A file that is not there, or too short, is not sound; that is no trouble with the disk.
+fn forgive(error: io::Error) -> io::Result<bool> {
+    use io::ErrorKind::{IsADirectory, NotFound, UnexpectedEof};
+    match error.kind() {
+        NotFound | UnexpectedEof | IsADirectory => Ok(false),
+        _ => Err(error),
+    }
+}
+
+/// What is in a directory; nothing when there is none.
+fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
+    let list = || -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(dir)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect()
+    };
+    match list() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => Ok(listed.map_err(fjall::Error::from)?),
+    }
+}
+
+fn is_journal(file: &Path) -> bool {
+    let named = file.extension().is_some_and(|ext| ext == "jnl");
+    named && file.is_file() && number(file.file_stem()).is_some()
+}
+
+fn number(name: Option<&OsStr>) -> Option<u64> {
+    name?.to_str()?.parse().ok()
+}
+
+/// Files and directories over which the store would stumble.
+fn strangers(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for file in entries(path)? {
+        let extension = file.extension();
+        let like_ours = extension.is_some_and(|ext| ext.eq_ignore_ascii_case("jnl"));
+        let nameless = file.file_name().is_some_and(|name| name.to_str().is_none());
+        if nameless || (like_ours && !is_journal(&file)) {
+            found.push(file);
+        }
+    }
+    for keyspace in entries(&path.join("keyspaces"))? {
+        if keyspace.is_dir() && number(keyspace.file_name()).is_none() {
+            found.push(keyspace);
+            continue;
+        }
+        let tables = entries(&keyspace.join("tables"))?;
+        let strange = |table: &PathBuf| table.is_dir() || number(table.file_name()).is_none();
+        found.extend(tables.into_iter().filter(strange));
+    }
+    found.sort();
+    Ok(found)
 }

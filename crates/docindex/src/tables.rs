@@ -1,33 +1,48 @@
 //! One keyspace as the rest of the crate sees it: named in every complaint, closed when the store is, and
 //! with a fault wherever a test wants one.
 
+use std::collections::Bound;
 use std::ops::RangeBounds;
+use std::sync::Arc;
 
-use fjall::{Keyspace, Readable, Snapshot, UserKey, UserValue};
+use fjall::{Keyspace, Readable, Slice, Snapshot, UserKey, UserValue};
 
+use crate::cold::{Merge, Space};
 use crate::error::{Error, Result};
 use crate::faults;
 
-/// A keyspace. When the store is closed every call fails.
+/// A keyspace.
 #[derive(Clone)]
 pub(crate) struct Table {
     name: &'static str,
-    keyspace: Option<Keyspace>,
+    source: Source,
+}
+
+/// Where the records of a keyspace come from.
+#[derive(Clone)]
+enum Source {
+    /// Nowhere: every call fails.
+    Closed,
+    /// The store.
+    Store(Keyspace),
+    /// Its files, which nobody writes to.
+    Cold(Arc<Space>),
 }
 
 impl Table {
     pub(crate) fn new(name: &'static str, keyspace: Keyspace) -> Self {
-        Self {
-            name,
-            keyspace: Some(keyspace),
-        }
+        let source = Source::Store(keyspace);
+        Self { name, source }
     }
 
     pub(crate) const fn closed(name: &'static str) -> Self {
-        Self {
-            name,
-            keyspace: None,
-        }
+        let source = Source::Closed;
+        Self { name, source }
+    }
+
+    pub(crate) fn cold(name: &'static str, space: Arc<Space>) -> Self {
+        let source = Source::Cold(space);
+        Self { name, source }
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -36,15 +51,24 @@ impl Table {
 
     /// The keyspace itself, for whoever writes.
     pub(crate) fn keyspace(&self) -> Option<&Keyspace> {
-        self.keyspace.as_ref()
+        match &self.source {
+            Source::Store(keyspace) => Some(keyspace),
+            Source::Closed | Source::Cold(_) => None,
+        }
     }
 
     pub(crate) fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<UserValue>> {
+        if let Source::Cold(space) = &self.source {
+            return Ok(space.get(key.as_ref()));
+        }
         let keyspace = self.open()?;
         keyspace.get(key).map_err(|error| self.blame(error))
     }
 
     pub(crate) fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        if let Source::Cold(space) = &self.source {
+            return Ok(space.get(key.as_ref()).is_some());
+        }
         let keyspace = self.open()?;
         keyspace
             .contains_key(key)
@@ -52,27 +76,38 @@ impl Table {
     }
 
     pub(crate) fn iter(&self) -> Scan {
-        self.scan(Keyspace::iter)
+        self.scan::<&[u8]>(.., |keyspace, _| keyspace.iter())
     }
 
     pub(crate) fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Scan {
-        self.scan(|keyspace| keyspace.range(range))
+        self.scan(range, |keyspace, range| keyspace.range(range))
     }
 
     pub(crate) fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        self.scan(|keyspace| keyspace.prefix(prefix))
+        self.range(fjall::util::prefix_to_range(prefix.as_ref()))
     }
 
-    fn scan(&self, iter: impl FnOnce(&Keyspace) -> fjall::Iter) -> Scan {
+    fn scan<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        iter: impl FnOnce(&Keyspace, Keys) -> fjall::Iter,
+    ) -> Scan {
+        let range = owned(&range);
+        let items = match &self.source {
+            Source::Cold(space) => Ok(Items::Cold(Box::new(space.scan(range)))),
+            _ => self
+                .open()
+                .map(|keyspace| Items::Store(iter(keyspace, range))),
+        };
         Scan {
             name: self.name,
-            items: self.open().map(iter).map_err(Some),
+            items: items.map_err(Some),
         }
     }
 
     fn open(&self) -> Result<&Keyspace> {
         faults::call()?;
-        self.keyspace.as_ref().ok_or(Error::Stopped)
+        self.keyspace().ok_or(Error::Stopped)
     }
 
     fn blame(&self, error: fjall::Error) -> Error {
@@ -80,42 +115,47 @@ impl Table {
     }
 }
 
-/// The store as it is at one moment.
+/// A range of keys.
+type Keys = (Bound<Slice>, Bound<Slice>);
+
+fn owned<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Keys {
+    let own = |bound: Bound<&K>| bound.map(|key| Slice::from(key.as_ref()));
+    (own(range.start_bound()), own(range.end_bound()))
+}
+
+/// The store as it is at one moment. Files that nobody writes to are the same at every moment.
 pub(crate) struct View(pub(crate) Option<Snapshot>);
 
 impl View {
     pub(crate) fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<UserValue>> {
-        let (view, keyspace) = self.open(table)?;
+        let Some(view) = &self.0 else {
+            return table.get(key);
+        };
+        let keyspace = table.open()?;
         view.get(keyspace, key).map_err(|error| table.blame(error))
     }
 
     pub(crate) fn contains_key(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
-        let (view, keyspace) = self.open(table)?;
+        let Some(view) = &self.0 else {
+            return table.contains_key(key);
+        };
+        let keyspace = table.open()?;
         view.contains_key(keyspace, key)
             .map_err(|error| table.blame(error))
     }
 
     pub(crate) fn iter(&self, table: &Table) -> Scan {
-        self.scan(table, |view, keyspace| view.iter(keyspace))
-    }
-
-    pub(crate) fn range<K: AsRef<[u8]>>(&self, table: &Table, range: impl RangeBounds<K>) -> Scan {
-        self.scan(table, |view, keyspace| view.range(keyspace, range))
-    }
-
-    fn scan(&self, table: &Table, iter: impl FnOnce(&Snapshot, &Keyspace) -> fjall::Iter) -> Scan {
-        Scan {
-            name: table.name,
-            items: self
-                .open(table)
-                .map(|(view, keyspace)| iter(view, keyspace))
-                .map_err(Some),
+        match &self.0 {
+            Some(view) => table.scan::<&[u8]>(.., |keyspace, _| view.iter(keyspace)),
+            None => table.iter(),
         }
     }
 
-    fn open<'a>(&'a self, table: &'a Table) -> Result<(&'a Snapshot, &'a Keyspace)> {
-        let keyspace = table.open()?;
-        Ok((self.0.as_ref().ok_or(Error::Stopped)?, keyspace))
+    pub(crate) fn range<K: AsRef<[u8]>>(&self, table: &Table, range: impl RangeBounds<K>) -> Scan {
+        match &self.0 {
+            Some(view) => table.scan(range, |keyspace, range| view.range(keyspace, range)),
+            None => table.range(range),
+        }
     }
 }
 
@@ -123,35 +163,27 @@ impl View {
 /// to leave records out in silence.
 pub(crate) struct Scan {
     name: &'static str,
-    items: std::result::Result<fjall::Iter, Option<Error>>,
+    items: std::result::Result<Items, Option<Error>>,
 }
 
-impl Scan {
-    fn wrap(&mut self, next: impl FnOnce(&mut fjall::Iter) -> Option<fjall::Guard>) -> Option<Row> {
-        match &mut self.items {
-            Err(error) => error.take().map(|error| Row(Err(error))),
-            Ok(items) => {
-                let pair = next(items)?.into_inner();
-                if pair.is_err() {
-                    self.items = Err(None);
-                }
-                Some(Row(pair.map_err(|error| Error::reading(self.name, error))))
-            }
-        }
-    }
+enum Items {
+    Store(fjall::Iter),
+    Cold(Box<Merge>),
 }
 
 impl Iterator for Scan {
     type Item = Row;
 
     fn next(&mut self) -> Option<Row> {
-        self.wrap(fjall::Iter::next)
-    }
-}
-
-impl DoubleEndedIterator for Scan {
-    fn next_back(&mut self) -> Option<Row> {
-        self.wrap(fjall::Iter::next_back)
+        let pair = match &mut self.items {
+            Err(error) => return error.take().map(|error| Row(Err(error))),
+            Ok(Items::Cold(merge)) => return merge.next().map(|pair| Row(Ok(pair))),
+            Ok(Items::Store(items)) => items.next()?.into_inner(),
+        };
+        if pair.is_err() {
+            self.items = Err(None);
+        }
+        Some(Row(pair.map_err(|error| Error::reading(self.name, error))))
     }
 }
 
@@ -165,9 +197,5 @@ impl Row {
 
     pub(crate) fn key(self) -> Result<UserKey> {
         self.0.map(|(key, _)| key)
-    }
-
-    pub(crate) fn value(self) -> Result<UserValue> {
-        self.0.map(|(_, value)| value)
     }
 }

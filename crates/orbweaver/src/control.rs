@@ -170,12 +170,22 @@ pub(crate) fn ask_one<T: DeserializeOwned>(
     };
     let mut line = String::new();
     answer.read_line(&mut line)?;
-    if let Ok(refusal) = serde_json::from_str::<Refusal>(&line) {
-        return Err(Fatal::with(Ending::of(refusal.code), refusal.error));
+    if let Some(refused) = refusal(line.as_bytes()) {
+        return Err(refused);
     }
     let read = serde_json::from_str(&line);
     read.map(Some)
         .context("the crawl is just ending and gave no answer; try again")
+}
+
+/// What a line of an answer refuses, if it does.
+pub(crate) fn refusal(line: &[u8]) -> Option<anyhow::Error> {
+    // Every other line begins otherwise, and there may be millions.
+    if !line.starts_with(b"{\"error\":") {
+        return None;
+    }
+    let refusal: Refusal = serde_json::from_slice(line).ok()?;
+    Some(Fatal::with(Ending::of(refusal.code), refusal.error))
 }
 
 /// A path to a socket must fit in 107 bytes. Through a handle of its directory every path is short.

@@ -19,7 +19,7 @@ pub(crate) enum Ending {
     Directory = 4,
     /// The disk is full, read-only, or failing; nothing that was acknowledged is lost.
     Disk = 5,
-    /// `check` found something wrong.
+    /// Something in the crawl directory is damaged: `check` found it, or less than asked for could be read.
     Damaged = 6,
     /// What was asked for is not there.
     NotFound = 7,
@@ -85,21 +85,17 @@ pub(crate) fn ending_of(error: &anyhow::Error) -> Ending {
     }
     match error.downcast_ref::<Index>() {
         Some(
-            Index::InUse(_)
-            | Index::Version { .. }
-            | Index::Record { .. }
-            | Index::Unopenable { .. },
+            Index::InUse(_) | Index::Version { .. } | Index::Missing(_) | Index::Unopenable { .. },
         ) => {
             return Ending::Directory;
         }
+        Some(Index::Record { .. }) => return Ending::Damaged,
         Some(Index::Store(_) | Index::Stopped) => return Ending::Disk,
         _ => {}
     }
-    if error
-        .downcast_ref::<orbweaver_store::StoreError>()
-        .is_some()
-    {
-        return Ending::Disk;
+    match error.downcast_ref::<orbweaver_store::StoreError>() {
+        Some(error) if error.is_damage() => Ending::Damaged,
+        Some(_) => Ending::Disk,
+        None => Ending::Failed,
     }
-    Ending::Failed
 }

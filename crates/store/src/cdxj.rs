@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use orbweaver_model::Timestamp;
-
-use crate::date::Date;
 use crate::error::StoreError;
 use crate::files::{CDXJ, Layout, OPEN, names};
 
 /// No line is longer: a URL and its key have at most 32 KiB each and JSON at worst multiplies by six.
 const MAX_LINE: u64 = 512 << 10;
+
+/// Damaged lines that are named; more of them say nothing more.
+const MAX_DAMAGED: usize = 1000;
 
 /// One line of an index: where one capture lies and what it was.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -180,48 +180,59 @@ impl<R: BufRead> Lines<R> {
 
 /// The newest capture of a URL in a crawl directory, finished files and open ones alike.
 pub fn lookup(dir: &Path, surt: &str, url: &str) -> Result<Option<IndexLine>, StoreError> {
-    find(dir, surt, url, None)
+    Ok(captures(dir, surt, url)?.into_iter().next())
 }
 
-/// The capture of a URL that began in this second.
-pub(crate) fn lookup_at(
-    dir: &Path,
-    surt: &str,
-    url: &str,
-    at: Timestamp,
-) -> Result<Option<IndexLine>, StoreError> {
-    let digits = Date::new(at).digits().to_string();
-    find(dir, surt, url, Some(&digits))
-}
-
-/// The newest capture, of all or of those of one second.
-fn find(
-    dir: &Path,
-    surt: &str,
-    url: &str,
-    at: Option<&str>,
-) -> Result<Option<IndexLine>, StoreError> {
+/// All captures of a URL, the newest first.
+pub(crate) fn captures(dir: &Path, surt: &str, url: &str) -> Result<Vec<IndexLine>, StoreError> {
     let layout = Layout::new(dir);
-    let mut newest: Option<IndexLine> = None;
+    let mut found = Vec::new();
     for (path, sorted) in indexes(&layout)? {
         let Some((mut file, sorted)) = open_index(&path, sorted)? else {
             continue;
         };
-        let found = search(&mut file, sorted, surt, |line| {
-            line.url == url && at.is_none_or(|at| line.timestamp == at)
-        });
-        let found = found.map_err(|e| StoreError::io("read", &path, e))?;
-        // Files come in the order of their names, which is that of their age.
-        let newer = |line: &IndexLine| {
-            newest
-                .as_ref()
-                .is_none_or(|best| line.timestamp >= best.timestamp)
+        let lines = search(&mut file, sorted, surt, url);
+        found.extend(lines.map_err(|e| StoreError::io("read", &path, e))?);
+    }
+    newest_first(&mut found);
+    Ok(found)
+}
+
+/// All captures of a URL, the newest first, found by reading every line: one whose key is damaged, or that is out of
+/// order, is not found otherwise. Each line that cannot be read goes to `damaged`.
+pub(crate) fn captures_anywhere(
+    dir: &Path,
+    url: &str,
+    damaged: &mut Vec<StoreError>,
+) -> Result<Vec<IndexLine>, StoreError> {
+    let mut found = Vec::new();
+    for (path, sorted) in indexes(&Layout::new(dir))? {
+        let Some((file, sorted)) = open_index(&path, sorted)? else {
+            continue;
         };
-        if found.as_ref().is_some_and(newer) {
-            newest = found;
+        let mut lines = Lines::new(BufReader::with_capacity(256 << 10, file), 0);
+        let failed = |e| StoreError::io("read", &path, e);
+        while let Some((at, line)) = lines.next().map_err(failed)? {
+            // The end of an unsorted one may be torn.
+            let whole = sorted || line.ends_with(b"\n");
+            match std::str::from_utf8(line).ok().and_then(IndexLine::parse) {
+                Some(line) => found.extend(Some(line).filter(|line| line.url == url)),
+                None if whole && damaged.len() < MAX_DAMAGED => {
+                    let what = "not a line of an index";
+                    damaged.push(StoreError::damaged(&path, at, what));
+                }
+                None => {}
+            }
         }
     }
-    Ok(newest)
+    newest_first(&mut found);
+    Ok(found)
+}
+
+/// Files come in the order of their names, which is that of their age.
+fn newest_first(found: &mut [IndexLine]) {
+    let rank = |line: &IndexLine| (line.timestamp.clone(), line.filename.clone(), line.offset);
+    found.sort_by_cached_key(|line| std::cmp::Reverse(rank(line)));
 }
 
 /// Opens an index and says whether it is sorted. An open one may have been finished since the directory was
@@ -272,17 +283,12 @@ fn indexes(layout: &Layout) -> Result<Vec<(PathBuf, bool)>, StoreError> {
     Ok(found)
 }
 
-fn search(
-    file: &mut File,
-    sorted: bool,
-    surt: &str,
-    wanted: impl Fn(&IndexLine) -> bool,
-) -> io::Result<Option<IndexLine>> {
+fn search(file: &mut File, sorted: bool, surt: &str, url: &str) -> io::Result<Vec<IndexLine>> {
     let prefix = format!("{surt} ").into_bytes();
     let start = if sorted { first_at(file, &prefix)? } else { 0 };
     file.seek(SeekFrom::Start(start))?;
     let mut lines = Lines::new(BufReader::with_capacity(64 << 10, file), start);
-    let mut newest: Option<IndexLine> = None;
+    let mut found = Vec::new();
     while let Some((_, line)) = lines.next()? {
         if !line.starts_with(&prefix) {
             if sorted {
@@ -291,15 +297,9 @@ fn search(
             continue;
         }
         let parsed = std::str::from_utf8(line).ok().and_then(IndexLine::parse);
-        let Some(line) = parsed.filter(&wanted) else {
-            continue;
-        };
-        let rank = |line: &IndexLine| (line.timestamp.clone(), line.offset);
-        if newest.as_ref().is_none_or(|best| rank(&line) >= rank(best)) {
-            newest = Some(line);
-        }
+        found.extend(parsed.filter(|line| line.url == url));
     }
-    Ok(newest)
+    Ok(found)
 }
 
 /// Where in a sorted file the first line begins that is not smaller than `key`.

@@ -34,7 +34,7 @@ pub enum StoreError {
         source: Arc<io::Error>,
     },
     /// A file does not hold what it should: run the check on the directory, restore the file if it can be.
-    #[error("{} is damaged at byte {offset}: {what}; run the check on this directory", path.display())]
+    #[error("{} is damaged at byte {offset}: {what}; `orbweaver check` lists all that is", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -65,6 +65,15 @@ impl StoreError {
                     source,
                 }
             }
+        }
+    }
+
+    /// True when a file does not hold what it should, or is not there. Trying again does not help then.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => false,
         }
     }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use orbweaver_model::{Outcome, Protocol, Timestamp, Truncation};
 
-use crate::cdxj::{lookup, lookup_at};
-use crate::date::parse_iso;
+use crate::cdxj::{IndexLine, captures, captures_anywhere};
+use crate::date::{Date, parse_iso};
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::files::Layout;
@@ -71,19 +71,50 @@ impl StoredExchange {
     }
 }
 
-/// The newest stored document of a URL; none when it was never stored. Where the newest answer says that nothing has
-/// changed, it is the document that the answer speaks of.
-pub fn get(dir: &Path, surt: &str, url: &str) -> Result<Option<StoredExchange>, StoreError> {
-    let Some(line) = lookup(dir, surt, url)? else {
-        return Ok(None);
+/// What was found of a URL.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The newest document that can be read; none when there is none.
+    pub document: Option<StoredExchange>,
+    /// What could not be read on the way to it: newer captures, and lines of indexes.
+    pub damage: Vec<StoreError>,
+}
+
+/// The newest stored document of a URL that can be read. Where the newest answer says that nothing has changed, it is
+/// the document that the answer speaks of.
+pub fn get(dir: &Path, surt: &str, url: &str) -> Result<Found, StoreError> {
+    let mut found = Found::default();
+    let mut captures = captures(dir, surt, url)?;
+    if captures.is_empty() {
+        captures = captures_anywhere(dir, url, &mut found.damage)?;
+    }
+    for line in &captures {
+        match document(dir, line, &captures) {
+            Ok(document) => {
+                found.document = Some(document);
+                return Ok(found);
+            }
+            Err(damage) if damage.is_damage() => found.damage.push(damage),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(found)
+}
+
+/// The document that a capture speaks of.
+fn document(
+    dir: &Path,
+    line: &IndexLine,
+    captures: &[IndexLine],
+) -> Result<StoredExchange, StoreError> {
+    let stored = exchange_at(dir, &line.filename, line.offset)?;
+    let Some(since) = stored.unchanged_since else {
+        return Ok(stored);
     };
-    let newest = exchange_at(dir, &line.filename, line.offset)?;
-    let Some(since) = newest.unchanged_since else {
-        return Ok(Some(newest));
-    };
-    match lookup_at(dir, surt, url, since)? {
-        Some(line) => exchange_at(dir, &line.filename, line.offset).map(Some),
-        None => Ok(Some(newest)),
+    let digits = Date::new(since).digits().to_string();
+    match captures.iter().find(|other| other.timestamp == digits) {
+        Some(line) => exchange_at(dir, &line.filename, line.offset),
+        None => Ok(stored),
     }
 }
 

@@ -135,10 +135,15 @@ impl Args {
             let line = line?;
             match serde_json::from_str(&line)? {
                 IndexLine::Urls { urls } => summary.urls = urls,
-                IndexLine::Finding { keyspace, what } => {
+                IndexLine::Finding {
+                    place,
+                    offset,
+                    what,
+                } => {
                     summary.errors += 1;
-                    let place = format!("index/{keyspace}");
-                    writeln!(out, "{}", finding(self.json, "error", &place, None, &what))?;
+                    let place = format!("index/{place}");
+                    let line = finding(self.json, "error", &place, offset, &what);
+                    writeln!(out, "{line}")?;
                 }
             }
             Ok(())
@@ -165,7 +170,11 @@ struct JournalSummary {
 #[serde(untagged)]
 enum IndexLine {
     /// Something is wrong.
-    Finding { keyspace: String, what: String },
+    Finding {
+        place: String,
+        offset: Option<u64>,
+        what: String,
+    },
     /// The last line: how many URLs were looked at.
     Urls { urls: u64 },
 }
@@ -181,9 +190,12 @@ pub(crate) fn write_index_findings(reader: &Reader, out: &mut dyn Write) -> Resu
     let mut failed = Ok(());
     let urls = orbweaver_docindex::check(reader, &mut |found| {
         if failed.is_ok() {
-            let keyspace = found.keyspace.into();
-            let what = found.what;
-            failed = IndexLine::Finding { keyspace, what }.write(out);
+            let line = IndexLine::Finding {
+                place: found.place,
+                offset: found.offset,
+                what: found.what,
+            };
+            failed = line.write(out);
         }
     })?;
     failed?;
@@ -206,8 +218,12 @@ fn write_unarchived(dir: &CrawlDir, reader: &Reader, out: &mut dyn Write) -> Res
             fate.is_some_and(|fate| fate.due.is_none() && fate.report.outcome.class.is_document());
         if fetched && !archived.contains(&seed.hash(link.url.as_str())) {
             let what = format!("{} counts as fetched but is not in the archive", link.url);
-            let keyspace = "fates".into();
-            IndexLine::Finding { keyspace, what }.write(out)?;
+            let line = IndexLine::Finding {
+                place: "fates".into(),
+                offset: None,
+                what,
+            };
+            line.write(out)?;
         }
     }
     Ok(())

@@ -7,13 +7,16 @@ use anyhow::Result;
 
 use orbweaver_intake::{CanonicalOptions, Canonicalizer, seeds::parse_seed, surt};
 use orbweaver_model::Limits;
+use orbweaver_store::StoredExchange;
 
+use super::damaged;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
 
 /// Print a page as it was fetched last
 ///
-/// Prints the body with transfer and content encoding undone. Works while the crawl runs.
+/// Prints the body with transfer and content encoding undone. Works while the crawl runs. A capture that is damaged
+/// is named on standard error, an older one is printed in its place, and the exit code is 6.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The directory of the crawl
@@ -38,16 +41,32 @@ impl Args {
         let dir = CrawlDir::open(&self.dir)?;
         let url = parse_seed(&self.url, &Canonicalizer::new(CanonicalOptions::default()))
             .map_err(|error| Fatal::input(format!("`{}` is not a URL: {error}", self.url)))?;
-        let Some(stored) = orbweaver_store::get(dir.path(), &surt(&url), url.as_str())? else {
-            return Err(Fatal::with(
+        let found = orbweaver_store::get(dir.path(), &surt(&url), url.as_str())?;
+        let read = found.document.is_some();
+        if let Some(stored) = found.document {
+            self.print(stored)?;
+        }
+        let damaged = damaged::tell(found.damage.iter(), || match read {
+            true => format!(
+                "newer captures of {url} cannot be read; what is printed is the newest that can"
+            ),
+            false => format!(
+                "{url} cannot be read; `orbweaver check` lists all that is damaged, and the page can be crawled again"
+            ),
+        });
+        match damaged {
+            Ending::Done if !read => Err(Fatal::with(
                 Ending::NotFound,
                 format!("{url} is not in the archive"),
-            ));
-        };
+            )),
+            ending => Ok(ending),
+        }
+    }
+
+    fn print(&self, stored: StoredExchange) -> Result<()> {
         let mut out = std::io::stdout().lock();
         if self.raw {
-            out.write_all(&stored.response)?;
-            return Ok(Ending::Done);
+            return Ok(out.write_all(&stored.response)?);
         }
         if self.head {
             out.write_all(stored.head())?;
@@ -65,7 +84,6 @@ impl Args {
             None,
             &limits,
         );
-        out.write_all(exchange.as_ref().map_or(&body, |exchange| &exchange.body))?;
-        Ok(Ending::Done)
+        Ok(out.write_all(exchange.as_ref().map_or(&body, |exchange| &exchange.body))?)
     }
 }

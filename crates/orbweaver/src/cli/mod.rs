@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod crawl;
 pub(crate) mod ctl;
+pub(crate) mod damaged;
 pub(crate) mod demo;
 pub(crate) mod get;
 pub(crate) mod inspect;
@@ -28,7 +29,7 @@ Exit codes:
   4  the crawl directory cannot be used: in use, of another version, or no crawl;
      or none runs, where one must
   5  the disk is full, read-only, or failing; what was acknowledged is safe
-  6  check found something wrong
+  6  something is damaged: check found it, or what was printed is what can be read
   7  what was asked for is not there";
 
 /// A web crawler for one machine or a hundred.

@@ -1,6 +1,6 @@
 //! `orbweaver outcomes`: what became of each URL, as JSON lines.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use orbweaver_docindex::{Entry, Reader};
 
+use super::damaged;
 use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
@@ -15,7 +16,8 @@ use crate::exit::Ending;
 /// List every URL and what became of it, one JSON object a line
 ///
 /// Fields: url, class, status, ip, bytes, ms, attempts, redirect, reason, depth, kind. A URL that was not
-/// asked for yet has the class `queued`; one that waits for a repetition has `deferred`.
+/// asked for yet has the class `queued`; one that waits for a repetition has `deferred`. Where the index is damaged,
+/// the rest is listed, each damaged place is named on standard error, and the exit code is 6.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The directory of the crawl
@@ -72,16 +74,27 @@ impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let dir = CrawlDir::open(&self.dir)?;
         let mut out = BufWriter::new(std::io::stdout().lock());
-        match control::ask(&dir, &Question::Outcomes)? {
-            Some(mut answer) => {
-                std::io::copy(&mut answer, &mut out)?;
-            }
-            None => write(
-                &Reader::open(&dir.index(), super::status::READER_MEMORY)?,
-                &mut out,
-            )?,
+        if let Some(answer) = control::ask(&dir, &Question::Outcomes)? {
+            copy(answer, &mut out)?;
+            out.flush()?;
+            return Ok(Ending::Done);
         }
+        let reader = Reader::open(&dir.index(), super::status::READER_MEMORY)?;
+        write(&reader, &mut out)?;
         out.flush()?;
-        Ok(Ending::Done)
+        Ok(damaged::index(&reader, dir.path()))
     }
+}
+
+/// Passes on what a running crawl lists. When it cannot go on, its last line says why.
+fn copy(answer: impl BufRead, out: &mut dyn Write) -> Result<()> {
+    for line in answer.split(b'\n') {
+        let mut line = line?;
+        if let Some(refused) = control::refusal(&line) {
+            return Err(refused);
+        }
+        line.push(b'\n');
+        out.write_all(&line)?;
+    }
+    Ok(())
 }

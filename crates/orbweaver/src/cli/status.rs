@@ -10,6 +10,7 @@ use orbweaver_docindex::{Ledger, Reader};
 use orbweaver_model::{Column, OutcomeClass, Timestamp};
 use orbweaver_urlserver::Census;
 
+use super::damaged;
 use crate::clock;
 use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
@@ -232,19 +233,20 @@ fn print_list(
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let dir = CrawlDir::open(&self.dir)?;
-        let status = match control::ask_one(&dir, &Question::Status)? {
-            Some(status) => status,
-            None => {
-                let reader = Reader::open(&dir.index(), READER_MEMORY)?;
-                Status::read(&reader, clock::steady()())?
-            }
-        };
+        if let Some(status) = control::ask_one(&dir, &Question::Status)? {
+            self.show(&status)?;
+            return Ok(Ending::Done);
+        }
+        let reader = Reader::open(&dir.index(), READER_MEMORY)?;
+        self.show(&Status::read(&reader, clock::steady()())?)?;
+        Ok(damaged::index(&reader, dir.path()))
+    }
+
+    fn show(&self, status: &Status) -> Result<()> {
         let mut out = std::io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", serde_json::to_string(&status)?)?;
-        } else {
-            status.print(&mut out)?;
+            return Ok(writeln!(out, "{}", serde_json::to_string(status)?)?);
         }
-        Ok(Ending::Done)
+        status.print(&mut out)
     }
 }

@@ -4,11 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use serde::Serialize;
 
 use orbweaver_docindex::Reader;
 use orbweaver_intake::{Canonicalizer, Scope, seeds::parse_seed};
 use orbweaver_model::Link;
 
+use super::damaged;
 use super::status::READER_MEMORY;
 use crate::clock;
 use crate::control::{self, Question};
@@ -51,35 +53,37 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let dir = CrawlDir::open(&self.dir)?;
-        let mut out = std::io::stdout().lock();
-        let (lines, json) = match &self.url {
-            Some(url) => {
-                let why = explain(&dir, url)?;
-                let lines = why.lines(&self.dir.display().to_string());
-                (lines, serde_json::to_string(&why)?)
-            }
-            None => {
-                let slow: Option<Slow> = control::ask_one(&dir, &Question::Slow)?;
-                let slow = slow.ok_or_else(|| steer::not_running(&dir, &Question::Slow))?;
-                (slow.lines(), serde_json::to_string(&slow)?)
-            }
+        let Some(text) = &self.url else {
+            let slow: Option<Slow> = control::ask_one(&dir, &Question::Slow)?;
+            let slow = slow.ok_or_else(|| steer::not_running(&dir, &Question::Slow))?;
+            self.show(&slow.lines(), &slow)?;
+            return Ok(Ending::Done);
         };
-        if self.json {
-            writeln!(out, "{json}")?;
-        } else {
-            lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        let url = text.clone();
+        if let Some(why) = control::ask_one(&dir, &Question::Why { url })? {
+            self.show_why(&why)?;
+            return Ok(Ending::Done);
         }
-        Ok(Ending::Done)
+        let reader = Reader::open(&dir.index(), READER_MEMORY)?;
+        self.show_why(&explain(&dir, &reader, text)?)?;
+        Ok(damaged::index(&reader, dir.path()))
+    }
+
+    fn show_why(&self, why: &Why) -> Result<()> {
+        self.show(&why.lines(&self.dir.display().to_string()), why)
+    }
+
+    fn show(&self, lines: &[String], object: &impl Serialize) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            return Ok(writeln!(out, "{}", serde_json::to_string(object)?)?);
+        }
+        Ok(lines.iter().try_for_each(|line| writeln!(out, "{line}"))?)
     }
 }
 
-/// Asks the running crawl, or reads what a finished one has left.
-fn explain(dir: &CrawlDir, text: &str) -> Result<Why> {
-    let url = text.to_owned();
-    if let Some(why) = control::ask_one(dir, &Question::Why { url })? {
-        return Ok(why);
-    }
-    let reader = Reader::open(&dir.index(), READER_MEMORY)?;
+/// Reads what a crawl that does not run has left.
+fn explain(dir: &CrawlDir, reader: &Reader, text: &str) -> Result<Why> {
     let settings = Settings::new(&dir.stored_config()?)?;
     let canonicalizer = Canonicalizer::new(settings.canonical.clone());
     let url = parse_seed(text, &canonicalizer)
@@ -92,7 +96,7 @@ fn explain(dir: &CrawlDir, text: &str) -> Result<Why> {
         &url,
         &why::Sources {
             dir: dir.path(),
-            reader: &reader,
+            reader,
             settings: &settings,
             scope: &|link: &Link| scope.verdict(link),
             whereabouts: None,

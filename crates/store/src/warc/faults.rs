@@ -111,7 +111,10 @@ fn append(writer: &mut Writer, samples: &[Sample]) {
 
 fn all_stored(dir: &Path, samples: &[Sample]) {
     for sample in samples {
-        let stored = get(dir, &sample.surt, sample.url()).unwrap().unwrap();
+        let stored = get(dir, &sample.surt, sample.url())
+            .unwrap()
+            .document
+            .unwrap();
         assert_eq!(stored.response, sample.exchange().response);
     }
     assert_eq!(findings(dir), Vec::<String>::new());

@@ -20,6 +20,7 @@ fn the_stored_directory_is_clean_and_whole() {
     for sample in &samples {
         let stored = get(&fixture(), &sample.surt, sample.url())
             .unwrap()
+            .document
             .unwrap();
         assert_eq!(stored.response, sample.exchange().response);
         assert_eq!(stored.request, sample.exchange().request);

@@ -57,7 +57,7 @@ fn survivors(dir: &Path, samples: &[Sample]) -> Vec<usize> {
     let (mut writer, recovery) = Writer::open(dir, options()).unwrap();
     assert_eq!(findings(dir), Vec::<String>::new());
     let lines = recent(&recovery);
-    let stored = |sample: &Sample| match get(dir, &sample.surt, sample.url()).unwrap() {
+    let stored = |sample: &Sample| match get(dir, &sample.surt, sample.url()).unwrap().document {
         Some(stored) => {
             assert_eq!(stored.response, sample.exchange().response);
             assert!(lines.iter().any(|line| line.url == stored.url));
@@ -73,7 +73,7 @@ fn survivors(dir: &Path, samples: &[Sample]) -> Vec<usize> {
     store_all(&mut writer, std::slice::from_ref(&next));
     writer.close().unwrap();
     assert_eq!(findings(dir), Vec::<String>::new());
-    assert!(get(dir, &next.surt, next.url()).unwrap().is_some());
+    assert!(get(dir, &next.surt, next.url()).unwrap().document.is_some());
     there
 }
 

@@ -21,6 +21,7 @@ fn every_exchange_comes_back_byte_for_byte() {
         for (sample, place) in samples.iter().zip(&places) {
             let stored = get(dir.path(), &sample.surt, sample.url())
                 .unwrap()
+                .document
                 .unwrap();
             assert_eq!(
                 stored,
@@ -66,7 +67,7 @@ fn marks_of_an_exchange_are_kept() {
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     store_all(&mut writer, &one_of_each());
     let cut = get(dir.path(), "org,example)/cut", "http://example.org/cut");
-    let cut = cut.unwrap().unwrap();
+    let cut = cut.unwrap().document.unwrap();
     assert_eq!(cut.truncated, Some(Truncation::Disconnect));
     let outcome = cut.outcome.unwrap();
     assert_eq!(outcome.class, OutcomeClass::Truncated);
@@ -75,13 +76,13 @@ fn marks_of_an_exchange_are_kept() {
         "a line end in a reason must not end the line"
     );
     let h2 = get(dir.path(), "org,example)/h2", "http://example.org/h2");
-    assert_eq!(h2.unwrap().unwrap().protocol, Protocol::Http2);
+    assert_eq!(h2.unwrap().document.unwrap().protocol, Protocol::Http2);
     let robots = get(
         dir.path(),
         "org,example)/robots.txt",
         "http://example.org/robots.txt",
     );
-    let robots = robots.unwrap().unwrap();
+    let robots = robots.unwrap().document.unwrap();
     assert_eq!(robots.metadata("purpose"), Some("robots"));
     assert_eq!(robots.metadata("docId"), None);
 }
@@ -120,6 +121,7 @@ fn a_repeated_body_is_stored_once_and_only_when_its_first_is_synced() {
     writer.close().unwrap();
     let stored = get(dir.path(), &sample.surt, sample.url())
         .unwrap()
+        .document
         .unwrap();
     assert!(stored.revisit);
     assert_eq!(stored.response, sample.exchange().response);
@@ -195,9 +197,9 @@ fn the_newest_capture_of_a_url_is_found() {
     other.surt = "org,example)/same".to_owned();
     store_all(&mut writer, &[other]);
     let stored = get(dir.path(), "org,example)/same", "http://example.org/same");
-    assert_eq!(stored.unwrap().unwrap().body(), b"nine");
+    assert_eq!(stored.unwrap().document.unwrap().body(), b"nine");
     let stored = get(dir.path(), "org,example)/same", "http://example.org/SAME");
-    assert_eq!(stored.unwrap().unwrap().body(), b"other");
+    assert_eq!(stored.unwrap().document.unwrap().body(), b"other");
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! What those verbs say that read a crawl directory of which not everything can be read.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::path::Path;
+
+use orbweaver_docindex::Reader;
+
+use crate::exit::Ending;
+
+/// Places that are named; `check` lists all.
+const NAMED: usize = 20;
+
+/// Names on standard error what could not be read of the index, and what to do about it; how to end.
+pub(crate) fn index(reader: &Reader, dir: &Path) -> Ending {
+    let damage = reader.damage();
+    let places = damage.iter().map(|damage| format!("index/{damage}"));
+    tell(places, || {
+        let dir = dir.display();
+        let places = match damage.len() {
+            1 => "one place".into(),
+            count => format!("{count} places"),
+        };
+        format!(
+            "the index is damaged in {places}, and what is shown is what can be read; \
+             run `orbweaver crawl -o {dir}`: it saves the rest and fetches again what is lost"
+        )
+    })
+}
+
+/// Names places on standard error, then says what to do; how to end.
+pub(crate) fn tell(
+    places: impl ExactSizeIterator<Item = impl Display>,
+    advice: impl FnOnce() -> String,
+) -> Ending {
+    let count = places.len();
+    if count == 0 {
+        return Ending::Done;
+    }
+    let mut out = std::io::stderr().lock();
+    // Whoever does not listen gets the exit code.
+    for place in places.take(NAMED) {
+        let _ = writeln!(out, "orbweaver: damaged: {place}");
+    }
+    if count > NAMED {
+        let more = count - NAMED;
+        let _ = writeln!(
+            out,
+            "orbweaver: and {more} more; `orbweaver check` lists them"
+        );
+    }
+    let _ = writeln!(out, "orbweaver: {}", advice());
+    Ending::Damaged
+}
