@@ -198,8 +198,10 @@ pub(crate) fn gather(url: &CrawlUrl, sources: &Sources<'_>) -> Result<Why> {
         visits: entry.as_ref().and_then(visits),
         archive: archive(url, sources.dir)?,
     };
-    if let Some(rest) = rest {
-        wait::explain(&mut why, rest, record.as_ref(), sources);
+    match (rest, &entry) {
+        (Some(rest), _) => wait::explain(&mut why, rest, record.as_ref(), sources),
+        (None, Some(entry)) => wait::explain_chance(&mut why, entry),
+        (None, None) => {}
     }
     Ok(why)
 }
@@ -395,7 +397,7 @@ fn outcome(entry: &Entry) -> Option<OutcomeSays> {
 
 fn visits(entry: &Entry) -> Option<VisitsSays> {
     let fate = entry.fate.as_ref()?;
-    let revisit = fate.revisit.as_ref()?;
+    let revisit = fate.revisit.as_ref().filter(|left| left.visits > 0)?;
     let next = revisit.due.filter(|_| fate.due.is_none());
     Some(VisitsSays {
         made: revisit.visits,

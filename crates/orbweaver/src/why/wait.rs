@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orbweaver_docindex::{HostRecord, Rest};
+use orbweaver_docindex::{Entry, HostRecord, Rest};
 use orbweaver_model::Timestamp;
 use orbweaver_urlserver::{RobotsStanding, Spot, Wait, Whereabouts};
 
@@ -34,6 +34,19 @@ pub(super) fn explain(why: &mut Why, rest: Rest, host: Option<&HostRecord>, sour
     let not_before = host.map(|host| host.not_before);
     let earliest = earliest.max(not_before.filter(|at| *at > sources.now));
     why.earliest = earliest.filter(|at| *at > sources.now).map(moment);
+}
+
+/// A finished URL that gets another chance says when.
+pub(super) fn explain_chance(why: &mut Why, entry: &Entry) {
+    let Some(fate) = entry.fate.as_ref().filter(|fate| fate.is_chance()) else {
+        return;
+    };
+    let again = fate.revisit.as_ref().and_then(|revisit| revisit.due);
+    why.earliest = again.map(moment);
+    why.waits_for = Some(
+        "another chance, because its robots.txt could not be had: a crawl that runs then, or the next, asks again"
+            .into(),
+    );
 }
 
 fn place(why: &mut Why, rest: Rest, found: Option<Whereabouts>) {

@@ -50,6 +50,9 @@ impl Why {
     }
 
     fn state_words(&self) -> String {
+        if let ("failed" | "refused", Some(earliest)) = (self.state.as_str(), &self.earliest) {
+            return format!("{} for now: another try not before {earliest}", self.state);
+        }
         let words = match self.state.as_str() {
             "unknown" => "not known: no page that was read links to it, and it is no seed",
             "queued" => "queued: it has not been asked for yet",

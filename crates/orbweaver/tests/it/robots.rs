@@ -1,9 +1,11 @@
 //! robots.txt before the first request, in all the ways in which it can be had or not.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::script::{Reply, Request, Site};
-use crate::support::{Place, run};
+use crate::support::{Place, run, start_at};
 
 /// A site with this robots.txt and a page under every other name.
 fn site(
@@ -171,7 +173,8 @@ fn rules_that_cannot_be_had_deny_everything() {
         is_robots(asked).then_some(reply)
     });
     let place = Place::new();
-    let config = place.file("config.toml", "[limits]\nheader_timeout_s = 0.5\n");
+    let limits = "[limits]\nheader_timeout_s = 0.5\n";
+    let config = place.file("config.toml", format!("{HASTY}{limits}"));
     let seeds = [broken.url("/"), silent.url("/"), recovers.url("/")];
     let [a, b, c] = seeds.each_ref().map(String::as_str);
     let fates = place.crawl_to_the_end(&[a, b, c, "-c", &config]);
@@ -180,9 +183,115 @@ fn rules_that_cannot_be_had_deny_everything() {
         assert_eq!(denied.class, class, "{denied:?}");
         assert!(denied.why().starts_with("robots.txt: "), "{denied:?}");
         assert_eq!(site.pages(), Vec::<String>::new());
-        assert_eq!(site.asked("/robots.txt"), 3);
+        assert_eq!(site.asked("/robots.txt"), 5);
+        let why = run(["why", place.arg(), &site.url("/")]).expect(0).out();
+        assert!(why.contains("another try not before"), "{why}");
     }
     assert_eq!(recovers.pages(), ["/", "/open"]);
+}
+
+/// All pauses are multiples of this one.
+const HASTY: &str = "[retry]\ndelay_s = 0.05\n";
+
+/// A server that is being restarted costs nothing: its URLs wait.
+#[test]
+fn rules_that_come_with_the_fifth_attempt_are_not_too_late() {
+    let site = site([3, 0, 21], |asked| {
+        let reply = match asked.before {
+            0 => Reply::status(503),
+            1 => Reply::status(429).with("Retry-After: 1"),
+            2 => Reply::status(502),
+            3 => Reply::status(500).with("Retry-After: Sun, 06 Nov 1994 08:49:37 GMT"),
+            _ => Reply::text(RULES),
+        };
+        is_robots(asked).then_some(reply)
+    });
+    let place = Place::new();
+    let config = place.file("config.toml", HASTY);
+    let fates = place.crawl_to_the_end(&[&site.url("/"), "-c", &config]);
+    assert_eq!(site.asked("/robots.txt"), 5);
+    assert_eq!(site.pages(), ["/", "/open"]);
+    assert_eq!(fates.of(&site.url("/shut")).class, "denied_robots");
+    let log = site.log();
+    let patience = log[2].at - log[1].at;
+    assert!(patience >= Duration::from_secs(1), "{patience:?}");
+}
+
+/// A site that links to a page, and the site of that page, whose rules cannot be had `outage` times. Until the page
+/// was asked for, the first one goes on with a page every half second when it is `busy`.
+fn two_sites(address: u8, outage: usize, busy: bool) -> (Site, Site) {
+    let found = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&found);
+    let broken = Site::start([3, 2, address], move |asked| {
+        seen.fetch_or(!is_robots(asked), Ordering::Relaxed);
+        Some(match asked.target.as_str() {
+            "/robots.txt" if asked.before < outage => Reply::status(503),
+            "/robots.txt" => Reply::text(RULES),
+            "/page" => Reply::links(["/open", "/shut"]),
+            _ => Reply::html("a page"),
+        })
+    });
+    let page = broken.url("/page");
+    let sound = Site::start([3, 3, address], move |asked| {
+        let next = match asked.target.trim_start_matches("/").parse::<u32>() {
+            Ok(n) if n < 100 && busy && !found.load(Ordering::Relaxed) => n + 1,
+            _ => 1,
+        };
+        match asked.target.as_str() {
+            "/robots.txt" if busy => Some(Reply::text("User-agent: *\nCrawl-delay: 0.5\n")),
+            "/robots.txt" => None,
+            _ => Some(Reply::links([page.clone(), format!("/{next}")])),
+        }
+    });
+    (sound, broken)
+}
+
+/// A URL that was refused because its rules could not be had is asked for by a later run, seed or not.
+#[test]
+fn rules_that_could_not_be_had_get_another_chance_in_the_next_run() {
+    let (sound, broken) = two_sites(1, 10, false);
+    let place = Place::new();
+    let config = place.file("config.toml", HASTY);
+    let seed = sound.url("/");
+    let args = [seed.as_str(), "--scope", "any", "-c", &config];
+    let fates = place.crawl_to_the_end(&args);
+    let page = broken.url("/page");
+    assert_eq!(
+        fates.verdict(&page),
+        ("denied_robots", "robots.txt: status 503")
+    );
+    assert_eq!(broken.asked("/robots.txt"), 5);
+    // Before its time has come, nobody is asked.
+    place.crawl_to_the_end(&args);
+    assert_eq!(broken.asked("/robots.txt"), 5);
+    // Another time in vain, an hour later.
+    start_at(place.crawl(&args), 3600).wait().expect(0);
+    assert_eq!(broken.asked("/robots.txt"), 10);
+    place.check();
+    assert_eq!(place.fates().of(&page).class, "denied_robots");
+    start_at(place.crawl(&args), 7200).wait().expect(0);
+    place.check();
+    let fates = place.fates();
+    assert_eq!(broken.pages(), ["/page", "/open"]);
+    for found in ["/page", "/open"] {
+        assert_eq!(fates.of(&broken.url(found)).class, "success");
+    }
+    let status = place.status();
+    assert!(status.balanced && status.queued == 0, "{status:?}");
+}
+
+/// So does one in a crawl that is still busy with others when the time has come.
+#[test]
+fn rules_that_could_not_be_had_get_another_chance_in_the_same_run() {
+    let (sound, broken) = two_sites(2, 5, true);
+    let place = Place::new();
+    let settings = "[traps]\nnear_copies = 0\n[retry]\ndelay_s = 0.01\n";
+    let config = place.file("config.toml", settings);
+    let args = [&sound.url("/1"), "--scope", "any", "-c", &config];
+    let fates = place.crawl_to_the_end(&args);
+    assert_eq!(broken.asked("/robots.txt"), 6);
+    assert_eq!(broken.pages(), ["/page", "/open"]);
+    assert_eq!(fates.of(&broken.url("/page")).class, "success");
 }
 
 #[test]
@@ -190,7 +299,8 @@ fn crawl_delay_is_obeyed() {
     let site = site([3, 0, 11], |asked| {
         is_robots(asked).then(|| Reply::text("User-agent: *\nCrawl-delay: 0.7\n"))
     });
-    Place::new().crawl_to_the_end(&[&site.url("/"), "--per-host", "4"]);
+    // One request at a time, for then the gap is exact however late this server looks at its watch.
+    Place::new().crawl_to_the_end(&[&site.url("/")]);
     assert_eq!(site.log().len(), 4);
     let gap = site.shortest_gap();
     assert!(gap >= Duration::from_millis(700), "{gap:?}");
