@@ -9,6 +9,7 @@
 //! | 410 | it is gone for good | never |
 //! | any other error or failure | nothing | after the longest time |
 //! | refused by scope, policy, robots.txt, trap | nothing | never |
+//! | robots.txt could not be had (`retry.rs`) | nothing | when that deserves another try |
 
 use std::time::Duration;
 
