@@ -5,7 +5,7 @@
 //! instead of being asked for a second time.
 
 use anyhow::Result;
-use tracing::info;
+use tracing::{info, warn};
 
 use orbweaver_docindex::DocIndex;
 use orbweaver_model::{
@@ -107,7 +107,13 @@ fn unreported(
     let Some(entry) = docs.reader().entry(key)? else {
         return Ok(None);
     };
-    let stored = exchange_at(dir.path(), &line.filename, line.offset)?;
+    let stored = match exchange_at(dir.path(), &line.filename, line.offset) {
+        Err(damage) if damage.is_damage() => {
+            warn!(url = %line.url, %damage, "a page in the archive is damaged and is asked for again");
+            return Ok(None);
+        }
+        stored => stored?,
+    };
     // An earlier visit, or an earlier attempt of this one.
     let reported = entry.fate.as_ref().map(|fate| fate.report.at);
     let ended = stored.started.as_millis() + u64::from(stored.millis);

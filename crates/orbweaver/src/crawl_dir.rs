@@ -49,26 +49,40 @@ impl CrawlDir {
     /// Takes an existing crawl.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let shown = path.display();
-        match fs::read_to_string(path.join(MARK)) {
-            Ok(mark) if mark == FORMAT => Ok(Self { path: path.into() }),
-            Ok(mark) => Err(Fatal::with(
-                Ending::Directory,
-                format!(
-                    "{shown} was written by another version ({}); use that version, or choose another directory",
-                    mark.trim()
-                ),
-            )),
-            Err(error) if error.kind() == ErrorKind::NotFound && path.exists() => Err(Fatal::with(
-                Ending::Directory,
-                format!(
+        let refused = |why: String| Err(Fatal::with(Ending::Directory, why));
+        let mark = match fs::read(path.join(MARK)) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) if error.kind() == ErrorKind::NotFound && looks_like_ours(path) => {
+                return refused(format!(
+                    "{shown} has lost its file {MARK}; write the line `{}` into it",
+                    FORMAT.trim()
+                ));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound && path.exists() => {
+                return refused(format!(
                     "{shown} holds no crawl; name a directory that `orbweaver crawl -o` has written, or an empty one for a new crawl"
-                ),
+                ));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return refused(format!("there is no directory {shown}"));
+            }
+            Err(error) => return Err(unusable(path, &error)),
+        };
+        if mark == FORMAT {
+            return Ok(Self { path: path.into() });
+        }
+        let (words, _) = FORMAT.rsplit_once(' ').unwrap_or((FORMAT, ""));
+        let number = mark.strip_prefix(words).map(str::trim);
+        match number.filter(|number| number.parse::<u32>().is_ok()) {
+            Some(_) => refused(format!(
+                "{shown} was written by another version ({}); use that version, or choose another directory",
+                mark.trim()
             )),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Fatal::with(
-                Ending::Directory,
-                format!("there is no directory {shown}"),
+            None => refused(format!(
+                "{} is damaged; write the line `{}` into it",
+                path.join(MARK).display(),
+                FORMAT.trim()
             )),
-            Err(error) => Err(unusable(path, &error)),
         }
     }
 
@@ -101,6 +115,13 @@ impl CrawlDir {
             .and_then(|()| fs::rename(&fresh, &path))
             .map_err(|error| unusable(&self.path, &error))
     }
+}
+
+/// True when what makes a crawl is there.
+fn looks_like_ours(path: &Path) -> bool {
+    ["index", "warc", "cdxj"]
+        .iter()
+        .all(|name| path.join(name).is_dir())
 }
 
 /// True when a process was killed while it marked a directory as a crawl.
@@ -171,5 +192,14 @@ mod tests {
         .unwrap();
         let error = CrawlDir::create(place.path()).unwrap_err();
         assert!(error.to_string().contains("format 9"), "{error}");
+        fs::write(place.path().join(MARK), b"orbweaver cr\xe1wl").unwrap();
+        let error = CrawlDir::create(place.path()).unwrap_err();
+        assert!(error.to_string().contains("is damaged"), "{error}");
+        fs::remove_file(place.path().join(MARK)).unwrap();
+        for name in ["index", "warc", "cdxj"] {
+            fs::create_dir(place.path().join(name)).unwrap();
+        }
+        let error = CrawlDir::create(place.path()).unwrap_err();
+        assert!(error.to_string().contains("has lost its file"), "{error}");
     }
 }

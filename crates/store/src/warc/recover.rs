@@ -80,11 +80,8 @@ pub(crate) fn recover(layout: &Layout) -> Result<Recovery, StoreError> {
     clear_strays(layout)?;
     for stem in Layout::stems(&layout.warc, WARC)? {
         if !layout.cdxj(&stem).exists() {
-            let scan = scan(&layout.warc(&stem), &format!("{stem}{WARC}"))?;
-            if let Some(damage) = scan.damage {
-                return Err(damage);
-            }
-            write_sorted(layout, &stem, &scan.lines)?;
+            let lines = scan_past_damage(&layout.warc(&stem), &format!("{stem}{WARC}"))?;
+            write_sorted(layout, &stem, &lines)?;
             recovery.reindexed.push(format!("{stem}{WARC}"));
         }
     }
@@ -97,12 +94,18 @@ pub(crate) fn remember(layout: &Layout, digests: &Digests, max: usize) -> Result
         if digests.len() >= max / 2 {
             break;
         }
+        // What an index says of a file that is gone or cut short must not be taken for stored.
+        let Ok(warc) = fs::metadata(layout.warc(stem)) else {
+            continue;
+        };
         let number = digests.register(&format!("{stem}{WARC}"));
         let path = layout.cdxj(stem);
         let mut lines = open_lines(&path)?;
         let failed = |e| StoreError::io("read", &path, e);
         while let Some(line) = lines.next_parsed().map_err(failed)? {
-            if let Some(digest) = Digest::parse(&line.digest).filter(|_| !line.is_revisit()) {
+            let there = line.offset.saturating_add(line.length) <= warc.len();
+            let own = there && !line.is_revisit();
+            if let Some(digest) = Digest::parse(&line.digest).filter(|_| own) {
                 digests.insert(digest, number, line.offset);
             }
         }
@@ -119,10 +122,25 @@ struct Scan {
     damage: Option<StoreError>,
 }
 
-fn scan(path: &Path, name: &str) -> Result<Scan, StoreError> {
-    let mut groups = Groups::new(Records::open(path)?, name.to_owned(), false);
+/// The index lines of every whole group of a finished file. What is damaged in between is for the check to name.
+fn scan_past_damage(path: &Path, name: &str) -> Result<Vec<u8>, StoreError> {
+    let mut lines = Vec::new();
+    let mut from = Some(0);
+    while let Some(begin) = from {
+        let scan = scan(path, name, begin)?;
+        lines.extend_from_slice(&scan.lines);
+        from = match scan.damage {
+            Some(_) => next_group(path, scan.whole)?,
+            None => None,
+        };
+    }
+    Ok(lines)
+}
+
+fn scan(path: &Path, name: &str, from: u64) -> Result<Scan, StoreError> {
+    let mut groups = Groups::new(Records::open_at(path, from)?, name.to_owned(), false);
     let mut scan = Scan {
-        whole: 0,
+        whole: from,
         lines: Vec::new(),
         damage: None,
     };
@@ -148,7 +166,7 @@ fn scan(path: &Path, name: &str) -> Result<Scan, StoreError> {
 fn make_whole(layout: &Layout, stem: &str, recovery: &mut Recovery) -> Result<(), StoreError> {
     let path = layout.warc_open(stem);
     let name = format!("{stem}{WARC}");
-    let scan = scan(&path, &name)?;
+    let scan = scan(&path, &name, 0)?;
     let length = path
         .metadata()
         .map_err(|e| StoreError::io("read", &path, e))?;
@@ -185,7 +203,7 @@ fn cut(path: &Path, len: u64) -> io::Result<()> {
 
 /// Copies a tail away when a whole group lies in it behind the damage.
 fn set_aside(path: &Path, stem: &str, from: u64) -> Result<Option<PathBuf>, StoreError> {
-    if !holds_group(path, from)? {
+    if next_group(path, from)?.is_none() {
         return Ok(None);
     }
     let kept = path.with_file_name(format!("{stem}.damaged-{from}"));
@@ -201,9 +219,9 @@ fn set_aside(path: &Path, stem: &str, from: u64) -> Result<Option<PathBuf>, Stor
     Ok(Some(kept))
 }
 
-/// Whether a whole group begins anywhere after `from`. Only places that look like the beginning of a
+/// Where the next whole group after `from` begins. Only places that look like the beginning of a
 /// gzip member are tried, so that a long tail is read about once.
-fn holds_group(path: &Path, from: u64) -> Result<bool, StoreError> {
+fn next_group(path: &Path, from: u64) -> Result<Option<u64>, StoreError> {
     let failed = |e| StoreError::io("read", path, e);
     let mut file = File::open(path).map_err(failed)?;
     file.seek(SeekFrom::Start(from)).map_err(failed)?;
@@ -218,11 +236,11 @@ fn holds_group(path: &Path, from: u64) -> Result<bool, StoreError> {
             let begin = at + place as u64;
             // The place of the damage itself is known not to be one.
             if start == MEMBER && begin > from && is_group(path, begin)? {
-                return Ok(true);
+                return Ok(Some(begin));
             }
         }
         if read == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         // What may be the beginning of a member at the edge stays in the window.
         let keep = (have + read).min(MEMBER.len() - 1);

@@ -155,6 +155,78 @@ fn any_crash_between_the_steps_of_finishing_is_taken_up() {
 }
 
 #[test]
+fn a_lost_index_of_a_damaged_file_names_what_is_whole() {
+    let dir = new_dir();
+    let samples: Vec<Sample> = (0..4)
+        .map(|n| Sample::page(&format!("/{n}"), n, &prose(n, 1500)))
+        .collect();
+    let places = killed(dir.path(), &samples);
+    let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
+    let name = &recovery.finished[0];
+    let path = dir.path().join("warc").join(name);
+    let mut bytes = fs::read(&path).unwrap();
+    for place in [1, 2] {
+        bytes[places[place].offset as usize + 300] ^= 1;
+    }
+    fs::write(&path, &bytes).unwrap();
+    let stem = name.strip_suffix(".warc.gz").unwrap();
+    fs::remove_file(dir.path().join(format!("cdxj/{stem}.cdxj"))).unwrap();
+    let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
+    assert_eq!(recovery.reindexed, [name.clone()]);
+    let read = |sample: &Sample| get(dir.path(), &sample.surt, sample.url()).unwrap();
+    let documents: Vec<bool> = samples.iter().map(|s| read(s).document.is_some()).collect();
+    assert_eq!(documents, [true, false, false, true]);
+    assert_eq!(check(dir.path(), &mut |_| {}).errors, 1);
+}
+
+#[test]
+fn a_damaged_capture_is_named_and_an_older_one_read() {
+    let dir = new_dir();
+    let samples: Vec<Sample> = (0..3)
+        .map(|n| Sample::page("/same", n, &prose(n, 1500)))
+        .collect();
+    let places = killed(dir.path(), &samples);
+    let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
+    let path = dir.path().join("warc").join(&recovery.finished[0]);
+    let whole = fs::read(&path).unwrap();
+    let mut bytes = whole.clone();
+    let newest = &samples[2];
+    for (n, place) in places.iter().enumerate().rev() {
+        bytes[place.offset as usize + 300] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let found = get(dir.path(), &newest.surt, newest.url()).unwrap();
+        assert_eq!(found.damage.len(), places.len() - n);
+        let said = found.damage.last().unwrap().to_string();
+        assert!(said.contains(&format!("byte {}", place.offset)), "{said}");
+        let older = samples.get(n.wrapping_sub(1));
+        let expected = older.map(|sample| sample.exchange().response.clone());
+        assert_eq!(
+            found.document.map(|found| found.response),
+            expected.map(Into::into)
+        );
+    }
+    // A line whose key is damaged is found all the same, and one that says nothing is named.
+    fs::write(&path, &whole).unwrap();
+    let index = open_index(dir.path());
+    let lines = fs::read_to_string(&index).unwrap();
+    fs::write(
+        &index,
+        lines.replace("org,example)/same", "org,exbmple)/same"),
+    )
+    .unwrap();
+    let found = get(dir.path(), &newest.surt, newest.url()).unwrap();
+    assert!(found.document.is_some() && found.damage.is_empty());
+    fs::write(&index, lines.replace('{', "[")).unwrap();
+    let found = get(dir.path(), &newest.surt, newest.url()).unwrap();
+    assert_eq!((found.document, found.damage.len()), (None, 3));
+}
+
+fn open_index(dir: &Path) -> std::path::PathBuf {
+    let mut found = fs::read_dir(dir.join("cdxj")).unwrap();
+    found.next().unwrap().unwrap().path()
+}
+
+#[test]
 fn whole_groups_behind_damage_are_set_aside() {
     let dir = new_dir();
     let samples: Vec<Sample> = (0..3)
