@@ -3,7 +3,6 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use orbweaver_model::{Clock, CrawlUrl, Limits, Outcome, OutcomeClass, Scheme};
 use rustls::ClientConfig;
@@ -14,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use crate::address_policy::{AddressPolicy, Refusal};
 use crate::deadline::Deadline;
 use crate::http1::{self, Http1};
-use crate::http2::{self, Http2};
+use crate::http2::Http2;
 use crate::stream::{ByteCount, Socket, Stream};
 use crate::tls;
 
@@ -39,10 +38,8 @@ pub(crate) struct Link {
 pub(crate) struct Connector {
     policy: AddressPolicy,
     tls: Arc<ClientConfig>,
-    timeout: Duration,
-    max_headers: usize,
+    limits: Limits,
     http1: hyper::client::conn::http1::Builder,
-    http2: hyper::client::conn::http2::Builder<hyper_util::rt::TokioExecutor>,
     clock: Clock,
 }
 
@@ -56,10 +53,8 @@ impl Connector {
         Self {
             policy,
             tls,
-            timeout: limits.connect_timeout,
-            max_headers: limits.max_headers,
+            limits: limits.clone(),
             http1: http1::builder(limits),
-            http2: http2::builder(limits),
             clock,
         }
     }
@@ -99,7 +94,7 @@ impl Connector {
         address: SocketAddr,
         deadline: &mut Deadline,
     ) -> Result<TcpStream, Outcome> {
-        deadline.step(self.timeout);
+        deadline.step(self.limits.connect_timeout);
         let tcp = match deadline.bound(TcpStream::connect(address)).await {
             Some(Ok(tcp)) => tcp,
             Some(Err(error)) => return Err(connect_failed(&error)),
@@ -123,7 +118,7 @@ impl Connector {
         let name = server_name(url).ok_or_else(|| {
             Outcome::because(OutcomeClass::FailedTls, "host name not usable for TLS")
         })?;
-        deadline.step(self.timeout);
+        deadline.step(self.limits.connect_timeout);
         let connector = TlsConnector::from(Arc::clone(&self.tls));
         let stream = match deadline.bound(connector.connect(name, socket)).await {
             Some(Ok(stream)) => stream,
@@ -143,7 +138,7 @@ impl Connector {
         if !http2 {
             return self.open_http1(stream).await;
         }
-        match deadline.bound(Http2::open(&self.http2, stream)).await {
+        match deadline.bound(Http2::open(&self.limits, stream)).await {
             Some(Some(http2)) => Ok(Wire::Http2(http2)),
             Some(None) => Err(no_http()),
             None => {
@@ -156,7 +151,7 @@ impl Connector {
     async fn open_http1(&self, stream: Stream) -> Result<Wire, Outcome> {
         let http1 = Http1::open(
             &self.http1,
-            self.max_headers,
+            self.limits.max_headers,
             stream,
             Arc::clone(&self.clock),
         )

@@ -43,6 +43,11 @@ impl Deadline {
         self.step = self.total;
     }
 
+    /// True when the time of the whole is up.
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.total
+    }
+
     /// Ready when the step's time is up.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.sleep.as_mut().poll(cx).is_ready() {

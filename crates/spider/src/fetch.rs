@@ -128,9 +128,12 @@ impl Spider {
                     break;
                 }
                 (result, reusable) => {
-                    // A shared connection has not left the pool.
-                    if reusable && matches!(link.wire, Wire::Http1(_)) {
-                        self.pool.park(place, link);
+                    match (&link.wire, reusable) {
+                        (Wire::Http1(_), true) => self.pool.park(place, link),
+                        (Wire::Http1(_), false) => {}
+                        // A shared connection has not left the pool.
+                        (Wire::Http2(_), true) => {}
+                        (Wire::Http2(_), false) => self.pool.discard(place),
                     }
                     return result.map_err(outcome_of::failure);
                 }

@@ -7,7 +7,10 @@
 use std::future::poll_fn;
 use std::io::Write;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::response::Parts;
@@ -15,8 +18,10 @@ use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::Empty;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::rt::Executor;
+use hyper_util::rt::TokioIo;
 use orbweaver_model::{Limits, Protocol, Timestamp, Truncation};
+use tokio::sync::watch;
 
 use crate::exchange::{Answer, Errand, Failure};
 use crate::stream::Stream;
@@ -26,15 +31,48 @@ use crate::stream::Stream;
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 512 << 10;
 
+/// How long a connection that nobody wants any more may take to say goodbye. A server that does not
+/// read would keep it, and its socket, for ever.
+const GOODBYE: Duration = Duration::from_secs(2);
+
 /// An open connection; clones share it.
 #[derive(Clone)]
 pub(crate) struct Http2 {
     sender: SendRequest<Empty<Bytes>>,
+    shared: Arc<Shared>,
+}
+
+/// What the clones share. The connection's tasks hear when the last of them is gone.
+struct Shared {
+    /// Nothing more is to be asked here.
+    spoiled: AtomicBool,
+    _wanted: watch::Sender<()>,
+}
+
+/// Runs the tasks of one connection.
+#[derive(Clone)]
+struct Tasks {
+    wanted: watch::Receiver<()>,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        let mut wanted = self.wanted.clone();
+        tokio::spawn(async move {
+            let mut task = pin!(task);
+            tokio::select! {
+                () = &mut task => {}
+                _gone = wanted.changed() => {
+                    let _ended = tokio::time::timeout(GOODBYE, task).await;
+                }
+            }
+        });
+    }
 }
 
 /// hyper's HTTP/2, with bounded windows and heads.
-pub(crate) fn builder(limits: &Limits) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn builder(limits: &Limits, tasks: Tasks) -> Builder<Tasks> {
+    let mut builder = Builder::new(tasks);
     builder
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -45,22 +83,47 @@ pub(crate) fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 
 impl Http2 {
     /// Speaks HTTP/2 over `stream`.
-    pub(crate) async fn open(builder: &Builder<TokioExecutor>, stream: Stream) -> Option<Self> {
+    pub(crate) async fn open(limits: &Limits, stream: Stream) -> Option<Self> {
+        let (wanted, receiver) = watch::channel(());
+        let tasks = Tasks { wanted: receiver };
+        let builder = builder(limits, tasks.clone());
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.ok()?;
-        tokio::spawn(async move {
+        tasks.execute(async move {
             // How it ends is seen by those who use it.
             let _ended = connection.await;
         });
-        Some(Self { sender })
+        let shared = Arc::new(Shared {
+            spoiled: AtomicBool::new(false),
+            _wanted: wanted,
+        });
+        Some(Self { sender, shared })
     }
 
     /// True while the connection can take a request.
     pub(crate) fn is_ready(&self) -> bool {
-        self.sender.is_ready()
+        self.sender.is_ready() && !self.shared.spoiled.load(Ordering::Relaxed)
     }
 
-    /// Sends a request and reads the answer.
+    /// Sends a request and reads the answer. When that is given up, the connection is spoiled: whether
+    /// the server ever stops to send what is no longer wanted, or is still there, nobody knows.
     pub(crate) async fn exchange(
+        &mut self,
+        request: Request<Empty<Bytes>>,
+        errand: Errand<'_>,
+        now: &(dyn Fn() -> Timestamp + Sync),
+    ) -> Result<Answer, Failure> {
+        let result = self.converse(request, errand, now).await;
+        let given_up = match &result {
+            Ok(answer) => matches!(answer.cut, Some(Truncation::Length | Truncation::Time)),
+            Err(failure) => matches!(failure, Failure::Timeout(_)),
+        };
+        if given_up {
+            self.shared.spoiled.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    async fn converse(
         &mut self,
         request: Request<Empty<Bytes>>,
         mut errand: Errand<'_>,
@@ -140,6 +203,10 @@ async fn read_body(
             Some(None) => return Ok(()),
             None => return Err(Truncation::Time),
         };
+        // What adds nothing meets no limit on bytes, and what always comes at once none on time.
+        if piece.is_empty() && errand.deadline.is_over() {
+            return Err(Truncation::Time);
+        }
         let room = limit - record.len();
         record.put_slice(piece.get(..room).unwrap_or(&piece));
         if piece.len() > room {

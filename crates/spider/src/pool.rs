@@ -84,6 +84,11 @@ impl Pool {
         self.shared.lock().take(place, self.shared.keep)
     }
 
+    /// Lets go of the shared connections to `place` that can take no further request.
+    pub(crate) fn discard(&self, place: Place<'_>) {
+        self.shared.lock().discard(place);
+    }
+
     /// Keeps a connection for later.
     pub(crate) fn park(&self, place: Place<'_>, link: Link) {
         if self.shared.max == 0 || self.shared.keep.is_zero() {
@@ -133,6 +138,21 @@ impl Idle {
         self.count -= 1;
         let usable = found.since.elapsed() < keep && matches!(found.link.wire, Wire::Http1(_));
         usable.then_some(found.link)
+    }
+
+    fn discard(&mut self, place: Place<'_>) {
+        let Some(parked) = self.places.get_mut(&place.hash) else {
+            return;
+        };
+        let before = parked.len();
+        parked.retain(|parked| match &parked.link.wire {
+            Wire::Http2(http2) => http2.is_ready() || !parked.leads_to(place),
+            Wire::Http1(_) => true,
+        });
+        self.count -= before - parked.len();
+        if parked.is_empty() {
+            self.places.remove(&place.hash);
+        }
     }
 
     fn park(&mut self, place: Place<'_>, link: Link, max: usize) {

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -14,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use orbweaver_model::OutcomeClass as C;
 use orbweaver_model::{Protocol, Truncation};
 use rcgen::CertificateParams;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -134,4 +136,56 @@ async fn a_large_body_is_cut_at_the_limit() {
     assert_eq!(result.exchange.unwrap().truncated, Some(Truncation::Length));
     let result = fetch(&spider(trusting(&ca)), &url).await;
     assert_eq!((class(&result), body(&result).len()), (C::Success, 1 << 20));
+}
+
+#[tokio::test]
+async fn a_connection_whose_answer_was_given_up_is_not_used_again() {
+    let ca = ca();
+    let (address, connections) = serve(&ca).await;
+    let mut options = trusting(&ca);
+    options.limits.max_body_bytes = 500_000;
+    let spider = spider(options);
+    let base = format!("https://two.example:{}", address.port());
+    for (path, wanted, opened) in [
+        ("/first", C::Success, 1),
+        ("/big", C::Truncated, 1),
+        ("/second", C::Success, 2),
+        ("/third", C::Success, 2),
+    ] {
+        let result = fetch(&spider, &format!("{base}{path}")).await;
+        assert_eq!(class(&result), wanted, "{path}");
+        assert_eq!(connections.load(Ordering::SeqCst), opened, "{path}");
+    }
+}
+
+/// The head of a frame of HTTP/2 on the connection itself.
+fn frame(length: u8, kind: u8) -> [u8; 9] {
+    [0, 0, length, kind, 0, 0, 0, 0, 0]
+}
+
+#[tokio::test]
+async fn a_server_that_never_reads_cannot_keep_the_connection() {
+    let ca = ca();
+    let listener = TcpListener::bind((LOCAL, 0)).await.unwrap();
+    let url = format!(
+        "https://two.example:{}/",
+        listener.local_addr().unwrap().port()
+    );
+    let params = CertificateParams::new(vec!["two.example".to_owned()]).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(server_config(&ca, &params, &["h2"])));
+    let server = tokio::spawn(async move {
+        let (tcp, _) = listener.accept().await.unwrap();
+        let mut stream = acceptor.accept(tcp).await.unwrap();
+        stream.write_all(&frame(0, 4)).await.unwrap();
+        // Every ping wants an answer, and nobody takes the answers.
+        let pings = [&frame(8, 6)[..], b"whatever"].concat().repeat(1000);
+        while stream.write_all(&pings).await.is_ok() {}
+    });
+    let mut options = trusting(&ca);
+    options.limits.header_timeout = Duration::from_millis(500);
+    let spider = spider(options);
+    assert_eq!(class(&fetch(&spider, &url).await), C::FailedTimeout);
+    // It ends when the connection does; the spider is still there.
+    server.await.unwrap();
+    drop(spider);
 }
