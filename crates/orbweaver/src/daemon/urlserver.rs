@@ -238,9 +238,9 @@ impl LineDesk {
                     peer.credit = peer.credit.saturating_add(count.into()).min(MAX_CREDIT);
                 }
             }
-            Heard::Word(_, FromSpider::Working(id)) => self.orders.working(id, now),
-            Heard::Word(_, FromSpider::Done(id)) => {
-                if let Some((over, order)) = self.orders.done(id, now) {
+            Heard::Word(number, FromSpider::Working(id)) => self.orders.working(number, id, now),
+            Heard::Word(number, FromSpider::Done(id)) => {
+                if let Some((over, order)) = self.orders.done(number, id, now) {
                     match self.follower {
                         Some(_) => self.end(over).await,
                         None => self.end_unseen(over, order).await,

@@ -1,5 +1,6 @@
-//! The link to the store: results go out, answers come back in the same order, and what is not answered
-//! is sent again over the next connection.
+//! The link to the store: results go out, answers come back, and what is not answered is sent again over
+//! the next connection. A store may answer one document before another; records of the same document, the
+//! hops of a redirect, are answered in their order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -225,13 +226,10 @@ impl Link {
         while let Some(answer) = talk.answers.next() {
             let answer = answer.map_err(|bytes| format!("not an answer: {bytes:02x?}"))?;
             let whole = self.sent.len() - usize::from(talk.out.is_some());
-            let parcel = (whole > 0).then(|| self.sent.pop_front()).flatten();
+            let asked = self.sent.iter().take(whole);
+            let place = (asked.map(|parcel| parcel.doc_id)).position(|id| id == answer.doc_id);
+            let parcel = place.and_then(|place| self.sent.remove(place));
             let parcel = parcel.ok_or("an answer without a question")?;
-            if parcel.doc_id != answer.doc_id {
-                let wanted = parcel.doc_id;
-                self.sent.push_front(parcel);
-                return Err(format!("an answer for {}, not for {wanted}", answer.doc_id));
-            }
             self.settle(parcel, answer);
         }
         Ok(())

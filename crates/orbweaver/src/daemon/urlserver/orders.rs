@@ -41,10 +41,12 @@ pub(super) struct Orders {
     /// Results name the document and the URL, not the transaction.
     by_url: HashMap<(u32, Box<str>), u64>,
     waiting: VecDeque<u64>,
+    /// How many each spider has, so that choosing one does not count them all.
+    held: Vec<usize>,
     timeout: Duration,
     /// DONE is not enough: the result must come too.
     awaits_results: bool,
-    /// Words about orders that are not out, or no longer under that number.
+    /// Words about orders that are not out, no longer under that number, or with somebody else.
     pub(super) late: u64,
 }
 
@@ -54,6 +56,7 @@ impl Orders {
             out: HashMap::new(),
             by_url: HashMap::new(),
             waiting: VecDeque::new(),
+            held: Vec::new(),
             timeout,
             awaits_results,
             late: 0,
@@ -103,36 +106,64 @@ impl Orders {
         let Some(number) = self.waiting.pop_front() else {
             return;
         };
-        if let Some(out) = self.out.get_mut(&number) {
-            out.spider = Some(spider);
-            out.sent = Some(now);
-            out.heard = now;
+        let Some(out) = self.out.get_mut(&number) else {
+            return;
+        };
+        out.spider = Some(spider);
+        out.sent = Some(now);
+        out.heard = now;
+        if self.held.len() <= spider {
+            self.held.resize(spider + 1, 0);
+        }
+        if let Some(held) = self.held.get_mut(spider) {
+            *held += 1;
         }
     }
 
     /// Orders that a spider has.
     pub(super) fn count_of(&self, spider: usize) -> usize {
-        let all = self.out.values();
-        all.filter(|out| out.spider == Some(spider)).count()
+        let held = self.held.get(spider).copied().unwrap_or_default();
+        let counted = || (self.out.values()).filter(|out| out.spider == Some(spider));
+        debug_assert_eq!(held, counted().count(), "orders of spider {spider}");
+        held
     }
 
-    /// A spider is at work on an order.
-    pub(super) fn working(&mut self, number: u64, now: Timestamp) {
-        match self.out.get_mut(&number) {
-            Some(out) => out.heard = now,
-            None => self.late += 1,
+    fn let_go(&mut self, spider: Option<usize>) {
+        if let Some(held) = spider.and_then(|spider| self.held.get_mut(spider)) {
+            *held = held.saturating_sub(1);
         }
     }
 
-    /// A spider is done with an order. What is over by that, and without a store the order too.
-    pub(super) fn done(&mut self, number: u64, now: Timestamp) -> Option<(Over, Order)> {
-        let Some(out) = self.out.get_mut(&number) else {
+    /// A spider is at work on an order.
+    pub(super) fn working(&mut self, spider: usize, number: u64, now: Timestamp) {
+        if let Some(out) = self.held_by(spider, number) {
+            out.heard = now;
+        }
+    }
+
+    /// The order of this number, when it is with the one who speaks of it. Who was never given it, or has lost it to
+    /// another, knows nothing of it.
+    fn held_by(&mut self, spider: usize, number: u64) -> Option<&mut Out> {
+        let found = self.out.get_mut(&number);
+        let own = found.filter(|out| out.spider == Some(spider));
+        if own.is_none() {
             self.late += 1;
-            return None;
-        };
+        }
+        own
+    }
+
+    /// A spider is done with an order. What is over by that, and without a store the order too.
+    pub(super) fn done(
+        &mut self,
+        spider: usize,
+        number: u64,
+        now: Timestamp,
+    ) -> Option<(Over, Order)> {
+        let awaits_results = self.awaits_results;
+        let out = self.held_by(spider, number)?;
         out.is_done = true;
         out.heard = now;
-        if self.awaits_results && out.word.is_none() {
+        if awaits_results && out.word.is_none() {
             return None;
         }
         self.end(number, now)
@@ -203,7 +234,7 @@ impl Orders {
             return;
         };
         out.order.trans = trans_of(new);
-        out.spider = None;
+        self.let_go(out.spider.take());
         out.is_done = false;
         self.by_url.insert(place(&out.order), new);
         self.out.insert(new, out);
@@ -236,6 +267,7 @@ impl Orders {
 
     fn remove(&mut self, number: u64) -> Option<Out> {
         let out = self.out.remove(&number)?;
+        self.let_go(out.spider);
         let key = place(&out.order);
         if self.by_url.get(&key) == Some(&number) {
             self.by_url.remove(&key);
@@ -305,7 +337,7 @@ mod tests {
     #[test]
     fn an_order_is_over_when_both_words_have_come_in_either_order() {
         let (mut orders, id) = out(true);
-        assert!(orders.done(id, at(1)).is_none());
+        assert!(orders.done(0, id, at(1)).is_none());
         let (found, _, sent) = orders.answered_by(3, "http://h3/").unwrap();
         assert_eq!((found, sent), (id, Some(at(0))));
         assert!(orders.result(id, word(), at(2)).is_some());
@@ -313,26 +345,26 @@ mod tests {
 
         let (mut orders, id) = out(true);
         assert!(orders.result(id, word(), at(1)).is_none());
-        assert!(orders.done(id, at(2)).is_some());
+        assert!(orders.done(0, id, at(2)).is_some());
         assert!(orders.is_empty() && orders.answered_by(3, "http://h3/").is_none());
 
         let (mut orders, id) = out(false);
-        assert!(orders.done(id, at(1)).is_some());
-        assert!(orders.done(id, at(1)).is_none());
+        assert!(orders.done(0, id, at(1)).is_some());
+        assert!(orders.done(0, id, at(1)).is_none());
         assert_eq!(orders.late, 1);
     }
 
     #[test]
     fn silence_makes_it_lost_and_words_put_that_off() {
         let (mut orders, id) = out(true);
-        orders.working(id, at(8));
+        orders.working(0, id, at(8));
         assert!(orders.overdue(at(17)).1.is_empty());
         let (over, lost) = orders.overdue(at(18));
         assert!(over.is_empty());
         assert_eq!(lost, [order(3, 1).trans]);
         orders.rename(order(3, 1).trans, order(3, 2).trans);
         // The old name means nothing any more; the new one waits for a spider.
-        assert!(orders.done(id, at(19)).is_none());
+        assert!(orders.done(0, id, at(19)).is_none());
         assert_eq!(orders.late, 1);
         assert_eq!(orders.next().map(|order| order.trans.generation), Some(2));
         // Its result may still come by the first fetch, and then it is over.
@@ -357,6 +389,22 @@ mod tests {
         let (over, lost) = orders.gone(0, at(2));
         assert_eq!(over.len(), 1);
         assert_eq!(lost, [order(2, 1).trans]);
-        assert_eq!(orders.count_of(1), 1);
+        assert_eq!((orders.count_of(0), orders.count_of(1)), (1, 1));
+        orders.rename(order(2, 1).trans, order(2, 2).trans);
+        assert_eq!((orders.count_of(0), orders.count_of(1)), (0, 1));
+    }
+
+    #[test]
+    fn a_word_about_an_order_of_somebody_else_is_passed_over() {
+        let (mut orders, id) = out(false);
+        assert!(orders.done(1, id, at(1)).is_none());
+        orders.working(1, id, at(9));
+        assert_eq!(orders.late, 2);
+        assert_eq!(orders.overdue(at(10)).1.len(), 1);
+        orders.rename(order(3, 1).trans, order(3, 2).trans);
+        // It waits for a spider: nobody has it, so nobody can be done with it.
+        let new = trans_number(order(3, 2).trans).unwrap();
+        assert!(orders.done(0, new, at(11)).is_none());
+        assert!(!orders.is_empty());
     }
 }
