@@ -99,34 +99,39 @@ struct Words {
 impl Words {
     /// Reads a piece of text; where it ends, so does a word.
     fn read(&mut self, text: &[u8]) {
-        let mut word = Word::default();
-        for &b in text {
-            // Most bytes are letters, and most words nothing else.
-            match kind_of(b) {
-                LETTER => {
+        let mut rest = text.iter();
+        loop {
+            // Most bytes are letters, and most words nothing else: this loop is nearly all that is done.
+            let mut word = Word::default();
+            let mut stop = SPACE;
+            for &b in rest.by_ref() {
+                let kind = kind_of(b);
+                if kind == LETTER {
                     word.bits = word.bits.rotate_left(7) ^ u64::from(b);
                     word.len += 1;
+                    continue;
                 }
-                DIGIT => word = word.with(b),
-                WIDE => {
+                if kind & (DIGIT | WIDE) != 0 {
                     word = word.with(b);
-                    if word.len >= PIECE {
-                        self.hold(word);
-                        word = Word::default();
+                    if kind == DIGIT || word.len < PIECE {
+                        continue;
                     }
                 }
-                SPACE => {
-                    self.end(word);
-                    word = Word::default();
-                }
-                other => {
-                    self.slash |= other == SLASH;
-                    self.hold(word);
-                    word = Word::default();
-                }
+                stop = kind;
+                break;
+            }
+            if stop == SPACE {
+                self.end(word);
+            } else {
+                self.slash |= stop == SLASH;
+                self.hold(word);
+            }
+            if rest.as_slice().is_empty() {
+                break;
             }
         }
-        self.end(word);
+        // The text may have ended behind a point, with something still held back.
+        self.end(Word::default());
     }
 
     fn hold(&mut self, word: Word) {
@@ -200,16 +205,15 @@ impl Shingles {
     }
 
     fn feature(&mut self, hash: u64) {
-        if self.seen.insert(hash) {
-            self.votes.add(hash);
-        }
+        let new = self.seen.insert(hash);
+        self.votes.add_if(new, hash);
     }
 
     fn finish(mut self) -> Option<u64> {
         if self.words > 0 && self.votes.count == 0 {
             // One word or two are no shingle, but a text.
             let [first, second] = self.last;
-            self.votes.add(mix(0, first, second));
+            self.votes.add_if(true, mix(0, first, second));
         }
         (self.votes.count > 0).then(|| self.votes.majority())
     }
@@ -248,39 +252,78 @@ impl Seen {
     }
 }
 
+/// Features that are counted at once.
+const BLOCK: usize = 8;
+
 /// For each of 64 bits, how many features have it set: sixty-four counters side by side, the lowest bits
-/// of all of them in the first word. Adding to all takes as many steps as carries go far.
+/// of all of them in the first word. They are added to in blocks, because how far a carry goes is a guess
+/// that the processor gets wrong for every other feature.
 #[derive(Default)]
 struct Votes {
     planes: [u64; 16],
     count: u64,
+    /// Features that are not counted yet; what stands behind the last of them is none.
+    waiting: [u64; BLOCK],
+    held: usize,
 }
 
 impl Votes {
-    fn add(&mut self, bits: u64) {
-        self.count += 1;
-        let mut carry = bits;
-        for plane in &mut self.planes {
-            let both = *plane & carry;
-            *plane ^= carry;
-            carry = both;
-            if carry == 0 {
-                break;
-            }
+    /// Adds a feature if it counts. No branch depends on that, for it is as good as random.
+    fn add_if(&mut self, counts: bool, bits: u64) {
+        if let Some(place) = self.waiting.get_mut(self.held) {
+            *place = bits;
+        }
+        self.held += usize::from(counts);
+        self.count += u64::from(counts);
+        if self.held == BLOCK {
+            self.settle();
         }
     }
 
-    /// The bits that more than half of the features have.
-    fn majority(&self) -> u64 {
-        (0..u64::BITS).fold(0, |all, bit| {
-            let votes = self
-                .planes
-                .iter()
-                .rev()
-                .fold(0, |votes, plane| votes << 1 | (plane >> bit & 1));
-            all | u64::from(votes * 2 > self.count) << bit
-        })
+    /// Counts what waits: seven adders of three words each, as in the population count of Harley and Seal.
+    fn settle(&mut self) {
+        for place in self.waiting.iter_mut().skip(self.held) {
+            *place = 0;
+        }
+        self.held = 0;
+        let [a, b, c, d, e, f, g, h] = self.waiting;
+        let [ones, twos, fours, higher @ ..] = &mut self.planes;
+        let two = [add(ones, a, b), add(ones, c, d)];
+        let two_more = [add(ones, e, f), add(ones, g, h)];
+        let four = add(twos, two[0], two[1]);
+        let four_more = add(twos, two_more[0], two_more[1]);
+        let mut carry = add(fours, four, four_more);
+        for plane in higher {
+            if carry == 0 {
+                break;
+            }
+            let both = *plane & carry;
+            *plane ^= carry;
+            carry = both;
+        }
     }
+
+    /// The bits that more than half of the features have: all counters are compared with the half at once.
+    fn majority(&mut self) -> u64 {
+        self.settle();
+        let half = self.count / 2;
+        let mut more = 0;
+        let mut same = u64::MAX;
+        for (place, plane) in self.planes.iter().enumerate().rev() {
+            let bit = 0u64.wrapping_sub(half >> place & 1);
+            more |= same & plane & !bit;
+            same &= !(plane ^ bit);
+        }
+        more
+    }
+}
+
+/// Adds two words to a plane of counters; what is carried comes back.
+fn add(plane: &mut u64, a: u64, b: u64) -> u64 {
+    let odd = *plane ^ a;
+    let carry = (*plane & a) | (odd & b);
+    *plane = odd ^ b;
+    carry
 }
 
 const LETTER: u8 = 1;
