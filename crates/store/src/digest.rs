@@ -28,6 +28,14 @@ impl Digest {
         BASE32.encode(&self.0)
     }
 
+    /// The same with the name of the algorithm before it, as the fields of a record want it.
+    pub(crate) fn labelled(self) -> String {
+        let mut text = String::with_capacity(37);
+        text.push_str("sha1:");
+        BASE32.encode_append(&self.0, &mut text);
+        text
+    }
+
     /// Reads the base 32 form, with or without `sha1:` before it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix("sha1:").unwrap_or(text);

@@ -18,7 +18,7 @@ use crate::files::Layout;
 use crate::http_head;
 use crate::options::StoreOptions;
 use crate::warc::reader::read_head_in;
-use crate::warc::render::{Press, RecordId, RecordIds, Squeeze, one_line};
+use crate::warc::render::{KEEP, Press, RecordId, RecordIds, Squeeze, one_line};
 
 /// Bodies below this are stored again instead of referred to: a revisit adds some 150 bytes of its own
 /// and a second read at replay.
@@ -70,6 +70,8 @@ impl Prepared {
 pub struct Scratch {
     press: Press,
     ids: RecordIds,
+    /// The group that is being made; what leaves here has the size it needs.
+    group: Vec<u8>,
 }
 
 /// Turns exchanges into groups of records. Cheap to clone; every thread can use the same one.
@@ -86,8 +88,8 @@ struct Common<'a> {
     capture: &'a Capture<'a>,
     exchange: &'a Exchange,
     date: Date,
-    /// The date as WARC spells it, made once for all records.
-    iso: String,
+    /// The fields that all records have: date, URL, address, protocol.
+    shared: String,
     /// Identifier of the response or revisit.
     id: RecordId,
     /// Whether how the URL was found is unknown.
@@ -117,6 +119,7 @@ impl Archivist {
         Scratch {
             press: Press::new(self.level),
             ids: RecordIds::new(),
+            group: Vec::new(),
         }
     }
 
@@ -133,11 +136,12 @@ impl Archivist {
             capture,
             exchange,
             date,
-            iso: date.iso().to_string(),
+            shared: shared_fields(capture.result, exchange, date),
             id: scratch.ids.next(),
             remote: self.remote,
         };
-        let mut bytes = Vec::with_capacity(2048 + body.len() / 4);
+        let mut bytes = std::mem::take(&mut scratch.group);
+        bytes.clear();
         let unchanged = common.unchanged();
         let length = match (&original, unchanged) {
             (_, Some(since)) => common.not_modified(scratch, since, &mut bytes),
@@ -152,9 +156,12 @@ impl Archivist {
             None => digest.base32(),
         };
         let line = index_line(&common, head, digest_word, revisit, length);
-        bytes.shrink_to_fit();
+        let group = bytes.as_slice().to_vec();
+        if bytes.capacity() <= KEEP {
+            scratch.group = bytes;
+        }
         Some(Prepared {
-            bytes,
+            bytes: group,
             line: line.render_start(),
             payload: (original.is_none() && body.len() >= MIN_REVISIT).then_some(digest),
             captured,
@@ -199,18 +206,7 @@ impl Archivist {
 
 impl Common<'_> {
     fn begin<'p>(&self, press: &'p mut Press, kind: &str, id: RecordId) -> &'p mut Press {
-        press
-            .begin(kind, id)
-            .field("WARC-Date", &self.iso)
-            .field("WARC-Target-URI", self.capture.result.order.url());
-        if let Some(ip) = self.capture.result.connected {
-            press.field("WARC-IP-Address", ip);
-        }
-        // HTTP/1 says it in its first line.
-        if self.exchange.protocol == Protocol::Http2 {
-            press.field("WARC-Protocol", "h2");
-        }
-        press
+        press.begin(kind, id).lines(&self.shared)
     }
 
     fn response(
@@ -222,13 +218,10 @@ impl Common<'_> {
     ) -> u64 {
         let press = self.begin(&mut scratch.press, "response", self.id);
         press
-            .field("Content-Type", "application/http;msgtype=response")
-            .field(
-                "WARC-Payload-Digest",
-                format_args!("sha1:{}", digest.base32()),
-            );
+            .text("Content-Type", "application/http;msgtype=response")
+            .text("WARC-Payload-Digest", &digest.labelled());
         if let Some(truncation) = self.exchange.truncated {
-            press.field("WARC-Truncated", truncation.as_str());
+            press.text("WARC-Truncated", truncation.as_str());
         }
         let squeeze = if is_compressed(head) {
             Squeeze::Stored
@@ -247,21 +240,15 @@ impl Common<'_> {
         out: &mut Vec<u8>,
     ) -> u64 {
         self.begin(&mut scratch.press, "revisit", self.id)
-            .field("Content-Type", "application/http;msgtype=response")
-            .field("WARC-Profile", IDENTICAL)
-            .field(
-                "WARC-Payload-Digest",
-                format_args!("sha1:{}", digest.base32()),
-            )
-            .field(
-                "WARC-Block-Digest",
-                format_args!("sha1:{}", Digest::of(head).base32()),
-            )
-            .field("WARC-Refers-To", &original.id)
-            .field("WARC-Refers-To-Target-URI", &original.url)
-            .field("WARC-Refers-To-Date", &original.date)
+            .text("Content-Type", "application/http;msgtype=response")
+            .text("WARC-Profile", IDENTICAL)
+            .text("WARC-Payload-Digest", &digest.labelled())
+            .text("WARC-Block-Digest", &Digest::of(head).labelled())
+            .text("WARC-Refers-To", &original.id)
+            .text("WARC-Refers-To-Target-URI", &original.url)
+            .text("WARC-Refers-To-Date", &original.date)
             // WARC 1.1, section 6.7.2: the block is cut to the head because the payload is elsewhere.
-            .field("WARC-Truncated", "length")
+            .text("WARC-Truncated", "length")
             .finish(&[head], Squeeze::Stored, out)
     }
 
@@ -274,9 +261,9 @@ impl Common<'_> {
     fn not_modified(&self, scratch: &mut Scratch, since: Timestamp, out: &mut Vec<u8>) -> u64 {
         let url = self.capture.result.order.url();
         self.begin(&mut scratch.press, "revisit", self.id)
-            .field("Content-Type", "application/http;msgtype=response")
-            .field("WARC-Profile", NOT_MODIFIED)
-            .field("WARC-Refers-To-Target-URI", url)
+            .text("Content-Type", "application/http;msgtype=response")
+            .text("WARC-Profile", NOT_MODIFIED)
+            .text("WARC-Refers-To-Target-URI", url.as_str())
             .field("WARC-Refers-To-Date", Date::new(since).iso())
             .finish(&[&self.exchange.response], Squeeze::Stored, out)
     }
@@ -288,12 +275,9 @@ impl Common<'_> {
         }
         let id = scratch.ids.next();
         self.begin(&mut scratch.press, "request", id)
-            .field("Content-Type", "application/http;msgtype=request")
-            .field("WARC-Concurrent-To", self.id)
-            .field(
-                "WARC-Block-Digest",
-                format_args!("sha1:{}", Digest::of(request).base32()),
-            )
+            .text("Content-Type", "application/http;msgtype=request")
+            .text("WARC-Concurrent-To", self.id.as_str())
+            .text("WARC-Block-Digest", &Digest::of(request).labelled())
             .finish(&[request], Squeeze::Stored, out);
     }
 
@@ -301,11 +285,11 @@ impl Common<'_> {
         let fields = self.fields(original);
         let id = scratch.ids.next();
         self.begin(&mut scratch.press, "metadata", id)
-            .field("Content-Type", "application/warc-fields")
-            .field("WARC-Concurrent-To", self.id)
-            .field(
+            .text("Content-Type", "application/warc-fields")
+            .text("WARC-Concurrent-To", self.id.as_str())
+            .text(
                 "WARC-Block-Digest",
-                format_args!("sha1:{}", Digest::of(fields.as_bytes()).base32()),
+                &Digest::of(fields.as_bytes()).labelled(),
             )
             .finish(&[fields.as_bytes()], Squeeze::Stored, out);
     }
@@ -352,6 +336,26 @@ impl Common<'_> {
         }
         fields
     }
+}
+
+/// What all records of a group say.
+fn shared_fields(result: &FetchResult, exchange: &Exchange, date: Date) -> String {
+    use std::fmt::Write as _;
+    let url = result.order.url().as_str();
+    let mut fields = String::with_capacity(url.len() + 128);
+    // Writing to a String does not fail.
+    let _ = write!(fields, "WARC-Date: {}\r\n", date.iso());
+    for part in ["WARC-Target-URI: ", url, "\r\n"] {
+        fields.push_str(part);
+    }
+    if let Some(ip) = result.connected {
+        let _ = write!(fields, "WARC-IP-Address: {ip}\r\n");
+    }
+    // HTTP/1 says it in its first line.
+    if exchange.protocol == Protocol::Http2 {
+        fields.push_str("WARC-Protocol: h2\r\n");
+    }
+    fields
 }
 
 fn index_line(

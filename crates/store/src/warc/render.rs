@@ -7,22 +7,27 @@ use std::io::Write as _;
 
 use libdeflater::{CompressionLvl, Compressor};
 
-/// A record identifier, `urn:uuid:` version 4.
+/// A record identifier, `urn:uuid:` version 4, as it is written: each stands in up to three records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RecordId(u128);
+pub(crate) struct RecordId([u8; 47]);
 
-impl Display for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.0;
-        write!(
-            f,
-            "<urn:uuid:{:08x}-{:04x}-{:04x}-{:04x}-{:012x}>",
-            (id >> 96) as u32,
-            (id >> 80) as u16,
-            (id >> 64) as u16,
-            (id >> 48) as u16,
-            id & 0xffff_ffff_ffff
-        )
+impl RecordId {
+    fn new(id: u128) -> Self {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = *b"<urn:uuid:00000000-0000-0000-0000-000000000000>";
+        let mut rest = id;
+        // Its digits from the last one on, and the dashes passed over.
+        let places = text.iter_mut().skip("<urn:uuid:".len()).rev().skip(1);
+        for place in places.filter(|place| **place != b'-') {
+            *place = HEX.get((rest & 15) as usize).copied().unwrap_or_default();
+            rest >>= 4;
+        }
+        Self(text)
+    }
+
+    /// As it is written.
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
@@ -49,7 +54,7 @@ impl RecordIds {
         let random = (half() << 64) | half();
         // RFC 9562, section 5.4: four bits say version 4, two bits say variant 10.
         let version = (random & !(0xf << 76)) | (0x4 << 76);
-        RecordId((version & !(0x3 << 62)) | (0x2 << 62))
+        RecordId::new((version & !(0x3 << 62)) | (0x2 << 62))
     }
 }
 
@@ -62,7 +67,7 @@ pub(crate) struct Press {
 }
 
 /// What a buffer may keep between two records. Pages fit; a film is given back.
-const KEEP: usize = 1 << 20;
+pub(crate) const KEEP: usize = 1 << 20;
 
 impl Press {
     pub(crate) fn new(level: u8) -> Self {
@@ -79,10 +84,25 @@ impl Press {
     pub(crate) fn begin(&mut self, kind: &str, id: RecordId) -> &mut Self {
         self.raw.clear();
         self.raw.extend_from_slice(b"WARC/1.1\r\n");
-        self.field("WARC-Type", kind).field("WARC-Record-ID", id)
+        self.text("WARC-Type", kind)
+            .text("WARC-Record-ID", id.as_str())
     }
 
-    /// Adds a field. Its value must be free of line ends; see [`one_line`].
+    /// Adds fields that are written already, each with its line end.
+    pub(crate) fn lines(&mut self, fields: &str) -> &mut Self {
+        self.raw.extend_from_slice(fields.as_bytes());
+        self
+    }
+
+    /// Adds a field whose value is at hand. It must be free of line ends; see [`one_line`].
+    pub(crate) fn text(&mut self, name: &str, value: &str) -> &mut Self {
+        for part in [name, ": ", value, "\r\n"] {
+            self.raw.extend_from_slice(part.as_bytes());
+        }
+        self
+    }
+
+    /// Adds a field whose value is to be written out, free of line ends as well.
     pub(crate) fn field(&mut self, name: &str, value: impl Display) -> &mut Self {
         // Writing to memory does not fail.
         let _ = write!(self.raw, "{name}: {value}\r\n");
@@ -135,6 +155,10 @@ pub(crate) enum Squeeze {
 /// A text as the value of a field: control characters, which could end the line, become spaces.
 pub(crate) fn one_line(text: &str) -> impl Display {
     fmt::from_fn(move |f| {
+        // Nearly all texts are clean, and a look at their bytes shows it.
+        if text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+            return f.write_str(text);
+        }
         for part in text.split_inclusive(char::is_control) {
             let clean = part.trim_end_matches(char::is_control);
             f.write_str(clean)?;
@@ -153,17 +177,23 @@ mod tests {
     #[test]
     fn identifiers_are_version_four_and_differ() {
         let mut ids = RecordIds::new();
-        let one = ids.next().to_string();
-        assert_eq!(one.len(), 47);
-        assert_eq!(one.as_bytes()[24], b'4', "{one}");
-        assert!(b"89ab".contains(&one.as_bytes()[29]), "{one}");
-        assert_ne!(one, ids.next().to_string());
-        assert_ne!(one, RecordIds::new().next().to_string());
+        let one = ids.next();
+        let text = one.as_str();
+        assert_eq!(text.len(), 47);
+        assert_eq!(text.as_bytes()[24], b'4', "{text}");
+        assert!(b"89ab".contains(&text.as_bytes()[29]), "{text}");
+        assert_ne!(one, ids.next());
+        assert_ne!(one, RecordIds::new().next());
+        assert_eq!(
+            RecordId::new(0x0123_4567_89ab_4cde_8f01_2345_6789_abcd).as_str(),
+            "<urn:uuid:01234567-89ab-4cde-8f01-23456789abcd>"
+        );
     }
 
     #[test]
     fn a_value_stays_on_its_line() {
         assert_eq!(one_line("a\r\nb: c").to_string(), "a  b: c");
         assert_eq!(one_line("plain").to_string(), "plain");
+        assert_eq!(one_line("\u{fc}\u{85}x").to_string(), "\u{fc} x");
     }
 }
