@@ -67,8 +67,20 @@ impl Cold {
         for number in 0..survey::KEYSPACES {
             spaces.push(read_space(path, number, &shelf)?);
         }
+        let mut last = None;
         for file in survey::journals(path)? {
-            read_journal(&file, &name(&file), &mut spaces, &damages)?;
+            let read = read_journal(&file, &name(&file), &mut spaces, &damages)?;
+            last = last.max(read);
+        }
+        let newest = spaces.iter().skip(1).filter_map(Space::newest);
+        if newest.max() > last {
+            damages.note("*.jnl", None, survey::END_IS_LOST);
+        }
+        if spaces
+            .get(1)
+            .is_some_and(|meta| meta.get(b"format").is_none())
+        {
+            damages.note("*.jnl", None, survey::NOTHING_IS_LEFT);
         }
         Ok(Self {
             damages,
@@ -188,9 +200,14 @@ fn read_space(path: &Path, number: u64, shelf: &Shelf) -> Result<Space> {
     Ok(space)
 }
 
-/// Adds to the keyspaces what a journal says of them.
-fn read_journal(file: &Path, shown: &str, spaces: &mut [Space], damages: &Damages) -> Result<()> {
-    let damaged = journal::read(file, &mut |seqno, writes| {
+/// Adds to the keyspaces what a journal says of them; the sequence number of its last commit.
+fn read_journal(
+    file: &Path,
+    shown: &str,
+    spaces: &mut [Space],
+    damages: &Damages,
+) -> Result<Option<u64>> {
+    let read = journal::read(file, &mut |seqno, writes| {
         for write in writes {
             let number = usize::try_from(write.space).unwrap_or(usize::MAX);
             if let Some(space) = spaces.get_mut(number) {
@@ -199,12 +216,13 @@ fn read_journal(file: &Path, shown: &str, spaces: &mut [Space], damages: &Damage
             }
         }
     });
-    for (begin, end) in damaged.map_err(fjall::Error::from)? {
+    let read = read.map_err(fjall::Error::from)?;
+    for (begin, end) in read.damaged {
         let what = format!(
             "{} bytes are not what was written: the commits there are lost",
             end - begin
         );
         damages.note(shown, Some(begin), what);
     }
-    Ok(())
+    Ok(read.last)
 }

@@ -25,17 +25,25 @@ pub(crate) struct Write {
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// Reads every whole batch of a journal; each comes with its sequence number. Says where the file is damaged,
-/// when that is more than the torn end that a crash leaves: first and last byte of each such place.
-pub(crate) fn read(
-    path: &Path,
-    each: &mut dyn FnMut(u64, Vec<Write>),
-) -> io::Result<Vec<(u64, u64)>> {
+/// What a journal is worth.
+#[derive(Default)]
+pub(crate) struct Worth {
+    /// Where it is damaged, when that is more than the torn end that a crash leaves: first byte of each such place,
+    /// and the byte after its last.
+    pub(crate) damaged: Vec<(u64, u64)>,
+    /// The sequence number of the last whole batch.
+    pub(crate) last: Option<u64>,
+}
+
+/// Reads every whole batch of a journal; each comes with its sequence number.
+pub(crate) fn read(path: &Path, each: &mut dyn FnMut(u64, Vec<Write>)) -> io::Result<Worth> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let mut damaged: Vec<(u64, u64)> = Vec::new();
+    let Worth {
+        mut damaged,
+        mut last,
+    } = Worth::default();
     let mut scratch = Vec::new();
     let mut begin = 0;
-    let mut last = None;
     loop {
         // Sequence numbers are in no checksum, but only ever grow.
         let whole = batch(&mut file, &mut scratch)
@@ -51,7 +59,7 @@ pub(crate) fn read(
         // that was torn off by a crash has no end, and nothing comes after it.
         file.seek(SeekFrom::Start(begin))?;
         let Some(skipped) = to_trailer(&mut file)? else {
-            return Ok(damaged);
+            return Ok(Worth { damaged, last });
         };
         match damaged.last_mut() {
             Some(before) if before.1 == begin => before.1 = begin + skipped,

@@ -96,8 +96,10 @@ impl Keyspaces {
 
     /// Opens a store that is there.
     pub(crate) fn reopen(path: &Path, memory: u64) -> Result<Self> {
-        survey::inspect(path)?;
-        Self::open_at(path, memory)
+        let last = survey::inspect(path)?;
+        let store = Self::open_at(path, memory)?;
+        survey::agree(&store, last)?;
+        Ok(store)
     }
 
     /// Makes the store beside its place and moves it there when it is whole, for one that a kill left half

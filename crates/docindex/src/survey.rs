@@ -6,18 +6,22 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fjall::AbstractTree;
+
 use crate::cold::manifest;
 use crate::error::{Error, Result};
 use crate::journal;
+use crate::keyspaces::Keyspaces;
+use crate::tables::Table;
 
 /// Keyspaces: the store's own has number 0, ours follow in the order in which they are made.
 pub(crate) const KEYSPACES: u64 = 11;
 
 /// Fails with the first file that the store must not be let at. What goes through may be damaged still, but the
-/// store says so itself.
-pub(crate) fn inspect(path: &Path) -> Result<()> {
+/// store says so itself. Returns the sequence number of the last commit that is in a journal.
+pub(crate) fn inspect(path: &Path) -> Result<Option<u64>> {
     if is_empty(path)? {
-        return Ok(());
+        return Ok(None);
     }
     let mut first = None;
     outside(path, &mut |file, what| {
@@ -37,15 +41,43 @@ pub(crate) fn inspect(path: &Path) -> Result<()> {
             }
         }
     }
+    let mut last = None;
     for file in journals(path)? {
-        let found = journal::read(&file, &mut |_, _| {}).map_err(fjall::Error::from)?;
-        if let Some((byte, _)) = found.first() {
+        let read = journal::read(&file, &mut |_, _| {}).map_err(fjall::Error::from)?;
+        if let Some((byte, _)) = read.damaged.first() {
             let what = format!("its checksum is wrong at byte {byte}");
             return Err(damaged(&file, &what));
         }
+        last = last.max(read.last);
     }
-    Ok(())
+    // Every index says its format, in a table or in a journal.
+    if last.is_none() && numbered(&path.join("keyspaces/1/tables"))?.is_empty() {
+        return Err(damaged(&path.join("*.jnl"), NOTHING_IS_LEFT));
+    }
+    Ok(last)
 }
+
+/// Fails when tables hold what no journal does. Every commit is in a journal first, and the last one stays there until
+/// the next; but tables reach the disk by themselves, so that a power cut may leave some keyspaces ahead of others.
+pub(crate) fn agree(store: &Keyspaces, last: Option<u64>) -> Result<()> {
+    let tables = store.tables().into_iter().filter_map(Table::keyspace);
+    let newest = tables.filter_map(|keyspace| keyspace.tree.get_highest_persisted_seqno());
+    match newest.max() > last {
+        true => Err(Error::Record {
+            keyspace: "journal",
+            why: END_IS_LOST.into(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// What is said of an index without a record.
+pub(crate) const NOTHING_IS_LEFT: &str =
+    "all that was in the journals is lost, and with it the index";
+
+/// What is said of a journal that ends before the tables do.
+pub(crate) const END_IS_LOST: &str =
+    "the last commits are lost, of which some keyspaces know and others do not";
 
 /// What can be seen of an index without looking into its larger files.
 pub(crate) fn outside(path: &Path, report: &mut dyn FnMut(&Path, String)) -> Result<()> {

@@ -146,6 +146,21 @@ impl Changes {
         Ok(entries.collect())
     }
 
+    /// Where lines begin that cannot be read. The end of the last one may be torn by a kill.
+    pub(crate) fn damaged(&self) -> Vec<u64> {
+        let bytes = std::fs::read(&self.path).unwrap_or_default();
+        let mut at = 0;
+        let mut found = Vec::new();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let whole = line.ends_with(b"\n") && line.len() > 1;
+            if whole && serde_json::from_slice::<Entry>(line).is_err() {
+                found.push(at);
+            }
+            at += line.len() as u64;
+        }
+        found
+    }
+
     /// Writes an entry to the disk itself; its number. The caller makes sure that nobody else writes.
     pub(crate) fn append(
         &self,

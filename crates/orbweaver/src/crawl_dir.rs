@@ -68,7 +68,9 @@ impl CrawlDir {
             }
             Err(error) => return Err(unusable(path, &error)),
         };
-        if mark == FORMAT {
+        // A mark without its end is what a kill leaves; the next crawl writes it anew.
+        let cut = FORMAT.starts_with(&mark) && looks_like_ours(path);
+        if mark == FORMAT || cut {
             return Ok(Self { path: path.into() });
         }
         let (words, _) = FORMAT.rsplit_once(' ').unwrap_or((FORMAT, ""));
@@ -99,11 +101,17 @@ impl CrawlDir {
     /// The settings that the crawl was last run with.
     pub(crate) fn stored_config(&self) -> Result<Config> {
         let path = self.path.join("crawl.toml");
-        if path.exists() {
-            Config::read(&path)
-        } else {
-            Ok(Config::default())
+        if !path.exists() {
+            return Ok(Config::default());
         }
+        Config::read(&path).map_err(|error| {
+            // What is shown of a damaged file must not steer a terminal.
+            let shown = |c: char| if c.is_control() && c != '\n' { '?' } else { c };
+            let said: String = format!("{error:#}").trim_end().chars().map(shown).collect();
+            Fatal::input(format!(
+                "{said}\ncorrect the file, or move it away and give seeds and settings again"
+            ))
+        })
     }
 
     /// Keeps the settings for the next run.

@@ -26,6 +26,11 @@ impl Space {
         }
     }
 
+    /// The sequence number of the newest record in a table.
+    pub(crate) fn newest(&self) -> Option<SeqNo> {
+        self.tables.iter().filter_map(|table| table.newest()).max()
+    }
+
     pub(crate) fn get(&self, key: &[u8]) -> Option<Slice> {
         let key = Slice::from(key);
         let only = (Bound::Included(key.clone()), Bound::Included(key.clone()));

@@ -97,6 +97,11 @@ impl TableFile {
         }
     }
 
+    /// The sequence number of its newest record, as far as that is known.
+    pub(crate) fn newest(&self) -> Option<SeqNo> {
+        self.indexed.as_ref().map(Table::get_highest_seqno)
+    }
+
     /// Whether records in this range may be in the file.
     pub(crate) fn covers(&self, keys: &Keys) -> bool {
         let Some(table) = &self.indexed else {

@@ -6,15 +6,17 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use orbweaver_docindex::{Entry, Reader};
+use orbweaver_docindex::{Entry, Error, Reader};
 use orbweaver_store::Severity;
 
+use crate::changes::Changes;
 use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::daemon::journal;
 use crate::exit::Ending;
+use crate::settings::Settings;
 
-/// Check every WARC record, digest, CDXJ line, index entry and the ledger
+/// Check every WARC record, digest, CDXJ line, index entry, the ledger and the small files
 ///
 /// Says what is wrong and where, changes nothing, and ends with code 6 when something is. Works while the
 /// crawl runs: what is just being written is noted, not blamed.
@@ -58,7 +60,8 @@ impl Args {
         failed?;
         let index = self.index(&dir, &mut out)?;
         let journal = self.journal(&dir, &mut out)?;
-        let errors = archive.errors + index.errors + journal.errors;
+        let papers = self.papers(&dir, &mut out)?;
+        let errors = archive.errors + index.errors + journal.errors + papers;
         if self.json {
             let summary = serde_json::json!({
                 "files": archive.files, "records": archive.records, "captures": archive.captures,
@@ -94,6 +97,26 @@ impl Args {
         })
     }
 
+    /// The small files: settings, and the log of changes. How many errors they have.
+    fn papers(&self, dir: &CrawlDir, out: &mut dyn Write) -> Result<u64> {
+        let mut errors = 0;
+        let mut tell = |place: &str, offset, what: &str| {
+            errors += 1;
+            writeln!(out, "{}", finding(self.json, "error", place, offset, what))
+        };
+        let settings = dir
+            .stored_config()
+            .and_then(|config| Settings::new(&config));
+        if let Err(error) = settings {
+            tell("crawl.toml", None, &format!("{error:#}"))?;
+        }
+        for offset in Changes::of(dir).damaged() {
+            let what = "not an entry of the log of changes";
+            tell("changes.jsonl", Some(offset), what)?;
+        }
+        Ok(errors)
+    }
+
     /// The journal of a store that runs as a daemon; a crawl has none.
     fn journal(&self, dir: &CrawlDir, out: &mut dyn Write) -> Result<JournalSummary> {
         let mut summary = JournalSummary::default();
@@ -119,16 +142,7 @@ impl Args {
         let mut lines: Box<dyn Iterator<Item = std::io::Result<String>>> =
             match control::ask(dir, &Question::Check)? {
                 Some(answer) => Box::new(answer.lines()),
-                None => {
-                    let reader = Reader::open(&dir.index(), super::status::READER_MEMORY)?;
-                    let mut found = Vec::new();
-                    write_index_findings(&reader, &mut found)?;
-                    // What a URL server has heard of is in the archive of a store elsewhere.
-                    if reader.results()? == 0 {
-                        write_unarchived(dir, &reader, &mut found)?;
-                    }
-                    Box::new(std::io::Cursor::new(found).lines())
-                }
+                None => Box::new(std::io::Cursor::new(read_index(dir)?).lines()),
             };
         let mut summary = IndexSummary::default();
         lines.try_for_each(|line| -> Result<()> {
@@ -142,7 +156,8 @@ impl Args {
                 } => {
                     summary.errors += 1;
                     let place = format!("index/{place}");
-                    let line = finding(self.json, "error", &place, offset, &what);
+                    let place = place.trim_end_matches('/');
+                    let line = finding(self.json, "error", place, offset, &what);
                     writeln!(out, "{line}")?;
                 }
             }
@@ -183,6 +198,29 @@ impl IndexLine {
     fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "{}", serde_json::to_string(self)?)
     }
+}
+
+/// What is wrong with the index of a crawl that does not run.
+fn read_index(dir: &CrawlDir) -> Result<Vec<u8>> {
+    let mut found = Vec::new();
+    let reader = match Reader::open(&dir.index(), super::status::READER_MEMORY) {
+        Err(error @ Error::Missing(_)) => {
+            let line = IndexLine::Finding {
+                place: String::new(),
+                offset: None,
+                what: error.to_string(),
+            };
+            line.write(&mut found)?;
+            return Ok(found);
+        }
+        opened => opened?,
+    };
+    write_index_findings(&reader, &mut found)?;
+    // What a URL server has heard of is in the archive of a store elsewhere.
+    if reader.results()? == 0 {
+        write_unarchived(dir, &reader, &mut found)?;
+    }
+    Ok(found)
 }
 
 /// Writes what is wrong with a doc index, a JSON object a line, and at the end the number of URLs.

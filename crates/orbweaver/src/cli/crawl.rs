@@ -200,8 +200,16 @@ impl Args {
             flags: self.flags()?,
         };
         // Look before anything is created: a mistake must not leave a directory behind.
-        let config = sources.read(CrawlDir::open(&self.output).ok().as_ref())?;
+        let earlier = CrawlDir::open(&self.output).ok();
+        let config = sources.read(earlier.as_ref())?;
         let settings = Settings::new(&config)?;
+        if settings.seeds.is_empty() && is_filled(&self.output) {
+            CrawlDir::open(&self.output)?;
+            return Err(Fatal::input(format!(
+                "{} names no seeds any more; give them again",
+                self.output.join("crawl.toml").display()
+            )));
+        }
         if settings.seeds.is_empty() {
             return Err(Fatal::input(
                 "nothing to crawl: give a URL, or --seeds FILE, or -o the directory of an earlier crawl",
@@ -246,6 +254,11 @@ impl Args {
         config.contact = self.how.contact.clone();
         Ok(config)
     }
+}
+
+/// True when a directory is there and has something in it.
+fn is_filled(path: &std::path::Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// The seed lines of a file, checked one by one so that a mistake is shown with its line.

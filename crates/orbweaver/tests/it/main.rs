@@ -25,6 +25,7 @@ mod recrawl;
 mod redirects;
 mod resume;
 mod robots;
+mod rot;
 mod scope;
 mod script;
 mod shapes;

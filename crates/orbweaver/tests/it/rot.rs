@@ -1,0 +1,282 @@
+//! A crawl directory that has suffered: whatever happens to one file of it, every verb that reads says what it can and
+//! what is damaged, and the next crawl goes on. Also: a directory that cannot be written to.
+//!
+//! A few cases in the usual tests; `ORBWEAVER_ROT=100000` tries all of them, `ORBWEAVER_ROT_SEED` others.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use orbweaver_simweb::{SimConfig, SimWeb};
+use serde_json::Value;
+
+use crate::support::{Ended, Place, number, run, sim};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Harm {
+    Flip,
+    Cut,
+    Zeroes,
+    Empty,
+    Missing,
+    /// A picture in its place.
+    Foreign,
+}
+
+const HARMS: [Harm; 6] = [
+    Harm::Flip,
+    Harm::Cut,
+    Harm::Zeroes,
+    Harm::Empty,
+    Harm::Missing,
+    Harm::Foreign,
+];
+
+/// The next number of a seeded sequence (splitmix64).
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Does it; false when the file is the same as before.
+fn harm(file: &Path, harm: Harm, state: &mut u64) -> bool {
+    let before = fs::read(file).unwrap();
+    let length = before.len();
+    let mut bytes = before.clone();
+    match harm {
+        Harm::Flip if length == 0 => return false,
+        Harm::Flip => {
+            let bit = random(state) as usize % (length * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        Harm::Cut => bytes.truncate(length - random(state) as usize % length.max(1)),
+        Harm::Zeroes => bytes.fill(0),
+        Harm::Empty => bytes.clear(),
+        Harm::Missing => {
+            fs::remove_file(file).unwrap();
+            return true;
+        }
+        Harm::Foreign => bytes = b"\xff\xd8\xff\xe0\0\x10JFIF".repeat(700),
+    }
+    fs::write(file, &bytes).unwrap();
+    bytes != before
+}
+
+fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let there = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &there),
+            false => drop(fs::copy(&path, &there).unwrap()),
+        }
+    }
+}
+
+fn web() -> SimWeb {
+    sim(SimConfig {
+        hosts: 4,
+        pages: 12,
+        page_bytes: 3000,
+        latency_ms: 0,
+        ..SimConfig::default()
+    })
+}
+
+/// A finished crawl, with a change in its log.
+fn crawled(web: &SimWeb) -> Place {
+    let place = Place::new();
+    run(place.crawl(&[&web.seeds()[0], "--scope", "any"])).expect(0);
+    run(["ctl", place.arg(), "block", "nobody.example"]);
+    run(place.crawl(&[])).expect(0);
+    place.check();
+    place
+}
+
+/// No verb may end in another way, whatever it finds.
+fn civil(ended: &Ended, what: &str) -> i32 {
+    let code = ended.code.unwrap_or(-1);
+    assert!([0, 2, 4, 6, 7].contains(&code), "{what}: {ended:?}");
+    assert!(!ended.stderr.contains("panicked"), "{what}: {ended:?}");
+    assert!(code == 0 || !ended.stderr.is_empty() || !ended.stdout.is_empty());
+    code
+}
+
+struct Before {
+    urls: Vec<String>,
+    page: String,
+}
+
+/// What is known, but for sitemaps: a robots.txt that names one is not read again from the archive.
+fn urls(place: &Place) -> Vec<String> {
+    let mut urls: Vec<String> = place.outcomes().into_iter().map(|o| o.url).collect();
+    urls.retain(|url| !url.contains("/sitemap"));
+    urls.sort();
+    urls
+}
+
+#[test]
+fn whatever_happens_to_a_file_the_rest_is_served_and_the_crawl_goes_on() {
+    let web = web();
+    let whole = crawled(&web);
+    let outcomes = whole.outcomes();
+    let page = outcomes.iter().find(|o| o.class == "success").unwrap();
+    let before = Before {
+        urls: urls(&whole),
+        page: page.url.clone(),
+    };
+    let mut all = Vec::new();
+    files(whole.dir(), &mut all);
+    all.sort();
+    let seed = number("ORBWEAVER_ROT_SEED").unwrap_or(1);
+    let mut state = seed;
+    let mut cases: Vec<(u64, &PathBuf, Harm)> = Vec::new();
+    for file in &all {
+        // Some thirty files of the index are much alike; those that hold what was crawled are tried more often.
+        let often = ["jnl", "gz", "cdxj"]
+            .iter()
+            .any(|end| file.extension().is_some_and(|ext| ext == *end));
+        let alike = file
+            .components()
+            .any(|part| part.as_os_str() == "keyspaces");
+        for what in HARMS {
+            let times = if often { 3 } else { 1 };
+            let rank = |state: &mut u64| random(state) >> if alike { 0 } else { 3 };
+            cases.extend((0..times).map(|_| (rank(&mut state), file, what)));
+        }
+    }
+    cases.sort_by_key(|case| case.0);
+    cases.truncate(usize::try_from(number("ORBWEAVER_ROT").unwrap_or(16)).unwrap());
+    for (mut state, file, what) in cases {
+        let name = file.strip_prefix(whole.dir()).unwrap();
+        let place = Place::new();
+        copy(whole.dir(), place.dir());
+        let case = format!("seed {seed}: {what:?} of {}", name.display());
+        if harm(&place.dir().join(name), what, &mut state) {
+            println!("{case}");
+            try_case(&place, name.to_str().unwrap(), what, &before, &case);
+        }
+    }
+}
+
+fn try_case(place: &Place, name: &str, what: Harm, before: &Before, case: &str) {
+    let dir = place.arg();
+    for verb in ["status", "outcomes"] {
+        civil(&run([verb, dir]), &format!("{case}: {verb}"));
+    }
+    for verb in ["why", "get"] {
+        let ended = run([verb, dir, &before.page]);
+        civil(&ended, &format!("{case}: {verb}"));
+    }
+    let checked = run(["check", dir, "--json"]);
+    let code = civil(&checked, &format!("{case}: check"));
+    if must_be_named(name, what) {
+        let said = checked.out() + &checked.stderr;
+        let part = match name {
+            _ if name.contains("keyspaces") => "keyspaces",
+            _ if is_archive(name) => stem(name),
+            _ => name,
+        };
+        let journal = name.ends_with(".jnl") && said.contains("*.jnl");
+        assert!(
+            code != 0 && (said.contains(part) || journal),
+            "{case}: {said}"
+        );
+    }
+    let crawled = run(place.crawl(&[]));
+    match civil(&crawled, &format!("{case}: crawl")) {
+        0 => {}
+        // One sentence says what to do.
+        2 => return assert!(name == "crawl.toml" && crawled.complaint().contains("crawl.toml")),
+        4 => return assert!(name == "orbweaver-crawl" && crawled.complaint().contains(name)),
+        other => panic!("{case}: the crawl ended with {other}: {crawled:?}"),
+    }
+    let checked = run(["check", dir, "--json"]);
+    civil(&checked, case);
+    let wrong = checked.out();
+    let about = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+    for line in wrong.lines().map(about) {
+        // What the archive lost is lost, and that is all that is wrong.
+        let told = line.to_string();
+        let fine = line["severity"] != "error"
+            || is_archive(name)
+                && (told.contains(stem(name)) || told.contains("not in the archive"))
+            || name == "changes.jsonl" && told.contains(name);
+        assert!(fine, "{case}: {line}");
+    }
+    assert_eq!(urls(place), before.urls, "{case}");
+}
+
+fn is_archive(name: &str) -> bool {
+    name.starts_with("warc/") || name.starts_with("cdxj/")
+}
+
+/// The part of a name that a WARC file and its index share.
+fn stem(name: &str) -> &str {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.split('.').next().unwrap_or(file)
+}
+
+/// Whether `check` must say it. A journal without its end is what a crash leaves; the lock holds nothing; and
+/// settings or a log of changes may be gone or say something else without being damaged.
+fn must_be_named(name: &str, what: Harm) -> bool {
+    match name {
+        "index/lock" => what == Harm::Missing,
+        "crawl.toml" | "changes.jsonl" => what == Harm::Foreign,
+        // Without its end it is one that a kill has left.
+        "orbweaver-crawl" => !matches!(what, Harm::Cut | Harm::Empty),
+        _ if name.ends_with(".jnl") => !matches!(what, Harm::Cut | Harm::Flip),
+        _ => true,
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_can_be_read() {
+    let web = web();
+    let place = crawled(&web);
+    let outcomes = place.outcomes();
+    let page = outcomes.iter().find(|o| o.class == "success").unwrap();
+    let mut before = Vec::new();
+    files(place.dir(), &mut before);
+    set_mode(place.dir(), 0o555, 0o444);
+    let time = |file: &PathBuf| fs::metadata(file).unwrap().modified().unwrap();
+    let times: Vec<_> = before.iter().map(time).collect();
+    // Root may write where nobody may, so that what was written is looked at too.
+    assert_eq!(place.outcomes().len(), outcomes.len());
+    assert!(place.status().balanced);
+    place.check();
+    assert!(!place.get(&page.url).is_empty());
+    let why = run(["why", place.arg(), &page.url]).expect(0).out();
+    assert!(why.contains("done"), "{why}");
+    let mut after = Vec::new();
+    files(place.dir(), &mut after);
+    assert_eq!(before, after);
+    assert_eq!(times, after.iter().map(time).collect::<Vec<_>>());
+    set_mode(place.dir(), 0o755, 0o644);
+}
+
+fn set_mode(path: &Path, dirs: u32, files: u32) {
+    let mode = if path.is_dir() { dirs } else { files };
+    if path.is_dir() {
+        // While it can still be listed, and again.
+        fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        for entry in fs::read_dir(path).unwrap() {
+            set_mode(&entry.unwrap().path(), dirs, files);
+        }
+    }
+    fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
