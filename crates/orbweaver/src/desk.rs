@@ -189,6 +189,7 @@ pub(crate) async fn hear(
                     indexer.event(event, None);
                 }
             }
+            Notice::RecallRobots { origin } => indexer.recall(origin),
             Notice::StoreRobots { origin, record } => {
                 indexer.event(
                     Event::Robots {

@@ -22,7 +22,7 @@ use tracing::warn;
 use orbweaver_docindex::{Budgets, DocIndex, Error as Trouble, Ledger, Wanted};
 use orbweaver_model::{Candidate, Clock, Event, Timestamp};
 
-use self::kept::Kept;
+pub(crate) use self::kept::Gift;
 
 /// Events folded in one commit at most.
 const GROUP: usize = 1024;
@@ -42,6 +42,8 @@ enum Message {
         want: usize,
         reject: Vec<u64>,
     },
+    /// The URL server wants the robots.txt of this origin back.
+    Recall(String),
     /// An operator's change, and whom to tell that it is on the disk.
     Change(Box<Event>, Sender<()>),
     Budgets {
@@ -69,6 +71,11 @@ impl Indexer {
     /// The URL server has room; it is answered when there is something to give.
     pub(crate) fn wanted(&self, want: usize, reject: Vec<u64>) {
         let _ = self.inbox.send(Message::Wanted { want, reject });
+    }
+
+    /// The URL server wants a robots.txt back; it is answered in any case.
+    pub(crate) fn recall(&self, origin: String) {
+        let _ = self.inbox.send(Message::Recall(origin));
     }
 
     /// Folds an operator's change and waits until it is on the disk itself.
@@ -159,13 +166,13 @@ impl Running {
         }
     }
 
-    /// Starts the thread. `give` takes candidates to the URL server, and what is kept of their hosts.
+    /// Starts the thread. `give` takes things to the URL server.
     pub(crate) fn start(
         &mut self,
         index: DocIndex,
         options: IndexerOptions,
         clock: Clock,
-        give: impl Fn(Kept, Vec<Candidate>) + Send + 'static,
+        give: impl Fn(Gift) + Send + 'static,
     ) -> Result<JoinHandle<Result<()>>> {
         let (inbox, say_idle) = self
             .inbox
@@ -180,7 +187,7 @@ impl Running {
             stopping: Arc::clone(&self.indexer.stopping),
             say_idle,
             open_wish: None,
-            origins: HashSet::new(),
+            recalls: Vec::new(),
             synced: Instant::now(),
             synced_results: 0,
             dirty: false,
@@ -201,7 +208,7 @@ impl Running {
     }
 }
 
-type Give = dyn Fn(Kept, Vec<Candidate>) + Send;
+type Give = dyn Fn(Gift) + Send;
 
 struct Wish {
     want: usize,
@@ -221,8 +228,8 @@ struct Work {
     /// The URL server's last request, while it could not be met. It has been told so and asks again by
     /// itself, but what arrives meanwhile need not wait for that.
     open_wish: Option<Wish>,
-    /// Origins whose kept robots.txt has been handed over, by hash. Only filled in a resumed crawl.
-    origins: HashSet<u64>,
+    /// Origins whose robots.txt the URL server wants to have back; it asks once for each. Emptied with each step.
+    recalls: Vec<String>,
     synced: Instant,
     synced_results: u64,
     dirty: bool,
@@ -265,6 +272,7 @@ impl Work {
             self.index.sync()?;
             return Ok(true);
         }
+        self.recall()?;
         self.serve()?;
         if self.dirty && self.synced.elapsed() >= SYNC_EVERY {
             self.index.sync()?;
@@ -336,6 +344,7 @@ impl Work {
                         told: false,
                     });
                 }
+                Message::Recall(origin) => self.recalls.push(origin),
                 Message::Change(event, done) => {
                     events.push(*event);
                     self.changes.push(done);
@@ -417,13 +426,13 @@ impl Work {
         wish.reject = wanted.reject;
         let found = found?;
         self.dirty |= !found.is_empty();
-        let kept = self.kept(&found)?;
+        let paces = self.paces(&found);
         wish.want -= found.len();
         wish.reject
             .extend(well_supplied(&found, self.options.per_host));
         let tell = !std::mem::replace(&mut wish.told, true);
         if tell || !found.is_empty() {
-            (self.give)(kept, found);
+            (self.give)(Gift::Candidates(found, paces));
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ use crate::desk::{Counter, Desk, announce_to, dispatch, hear};
 use crate::exit::{Ending, Fatal};
 use crate::harvest::{Harvest, Shelf};
 use crate::helm::{Helm, Wishes, lock, seeds};
-use crate::indexer::{self, Idle, IndexerOptions, read_at_last};
+use crate::indexer::{self, Gift, Idle, IndexerOptions, read_at_last};
 use crate::machine::{Signals, allow_many_files, random};
 use crate::progress::{self, Form, Progress};
 use crate::settings::Settings;
@@ -221,23 +221,22 @@ impl Ring {
             patience: settings.retry.patience,
             recrawl: settings.recrawl.is_some(),
         };
-        let index_thread = index.start(
-            docs,
-            index_options,
-            Clock::clone(&clock),
-            move |kept, candidates| {
-                give_on.block_on(async {
-                    // The URL server ends only when the crawl does; what it does not take stays claimed.
-                    for (origin, record) in kept.robots {
-                        let _ = give_to.known_robots(origin, record).await;
+        let index_thread = index.start(docs, index_options, Clock::clone(&clock), move |gift| {
+            give_on.block_on(async {
+                // The URL server ends only when the crawl does; what it does not take stays claimed.
+                match gift {
+                    Gift::Robots(origin, kept) => {
+                        let _ = give_to.known_robots(origin, kept).await;
                     }
-                    if !kept.paces.is_empty() {
-                        let _ = give_to.known_paces(kept.paces).await;
+                    Gift::Candidates(candidates, paces) => {
+                        if !paces.is_empty() {
+                            let _ = give_to.known_paces(paces).await;
+                        }
+                        let _ = give_to.candidates(candidates).await;
                     }
-                    let _ = give_to.candidates(candidates).await;
-                });
-            },
-        )?;
+                }
+            });
+        })?;
         tokio::spawn(hear(
             notice_queue,
             Arc::clone(&harvest),

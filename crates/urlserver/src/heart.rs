@@ -10,9 +10,11 @@ mod ahead;
 mod alarm;
 mod batch;
 mod census;
+mod crowd;
 mod dispatch;
 mod obey;
 mod outage;
+mod recall;
 mod steer;
 #[cfg(test)]
 mod tests;
@@ -23,13 +25,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orbweaver_model::{
-    Candidate, CrawlUrl, Outcome, OutcomeClass, Pace, RobotsRecord, Timestamp, TransId,
-};
+use orbweaver_model::{Candidate, Outcome, OutcomeClass, Pace, Timestamp, TransId};
 
 use self::ahead::TOGETHER;
 use self::alarm::{Alarms, Wake};
 use self::batch::Batch;
+use self::crowd::Crowds;
 use self::steer::Steering;
 use crate::hash::{HashMap, HashSet};
 use crate::host::Host;
@@ -77,6 +78,8 @@ pub struct Heart {
     laden: HashSet<u64>,
     /// The two maps of the last batch of candidates.
     batch: Batch,
+    /// Hosts that were sent away because too many wait for their addresses.
+    crowds: Crowds,
     /// URLs that found no room at all and go back to the doc index with the end of the message.
     spilled: Vec<Candidate>,
     /// How many did so since the start.
@@ -153,6 +156,7 @@ impl Heart {
             queued: 0,
             laden: HashSet::default(),
             batch: Batch::default(),
+            crowds: Crowds::default(),
             spilled: Vec::new(),
             spilled_in_all: 0,
             steering,
@@ -302,18 +306,6 @@ impl Heart {
         self.watch_ip(out.ip, now);
         self.ips.rest(out.ip);
         self.finish(now);
-    }
-
-    /// A robots.txt that an earlier run has kept. One from a time to come was fetched by a clock that was
-    /// wrong, so that nobody knows how old it is.
-    pub fn known_robots(&mut self, origin: &str, record: RobotsRecord, now: Timestamp) {
-        let Ok(url) = CrawlUrl::from_canonical(&format!("{origin}/")) else {
-            return;
-        };
-        if record.fetched <= now && record.expires > now {
-            self.remember_robots(&url, &record, now);
-            self.finish(now);
-        }
     }
 
     /// How hosts have answered before this process knew them, or before it had to forget them.

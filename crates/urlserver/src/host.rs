@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use orbweaver_model::{Candidate, CrawlUrl, Outcome, Pace, Scheme, Timestamp};
 
+use crate::hash::HashSet;
 use crate::message::Resolved;
 use crate::pace::Adapt;
 use crate::politeness::Clock;
@@ -21,6 +22,9 @@ const MAX_ADDRESS_LIFE: Duration = Duration::from_secs(86_400);
 const MAX_ADDRESSES: usize = 8;
 /// Origins of one host that are remembered without being waited for.
 const MAX_ORIGINS: usize = 64;
+
+/// Bytes of rules that are never given up: getting them back would cost more.
+pub(crate) const LIGHT: usize = 1024;
 
 /// A host's memory. It outlives the slot, so that a host that comes back keeps its gap.
 #[derive(Debug)]
@@ -68,6 +72,8 @@ pub(crate) struct Origin {
     pub(crate) parked: VecDeque<Candidate>,
     /// How often all attempts at its robots.txt have failed since it was last had.
     pub(crate) outages: u8,
+    /// The Crawl-delay of the robots.txt that was last had.
+    crawl_delay: Option<Duration>,
 }
 
 /// Where an origin stands with its robots.txt.
@@ -91,6 +97,20 @@ pub(crate) enum RobotsState {
         /// How long they hold.
         expires: Timestamp,
     },
+    /// The rules were known, but take too much memory: the doc index has them.
+    Kept {
+        /// How long they hold.
+        expires: Timestamp,
+        /// URLs that they were found to allow, by hash, and that have not been asked for yet.
+        allowed: HashSet<u64>,
+    },
+    /// The doc index is asked for the rules.
+    Recalled {
+        /// As before; what is allowed stays so until then.
+        expires: Timestamp,
+        /// As before.
+        allowed: HashSet<u64>,
+    },
     /// Every attempt failed: RFC 9309 section 2.3.1.4 has everything denied.
     Unreachable {
         /// What its URLs get.
@@ -105,7 +125,7 @@ impl Origin {
         self.parked.is_empty()
             && !matches!(
                 self.robots,
-                RobotsState::Asked | RobotsState::Resting { .. }
+                RobotsState::Asked | RobotsState::Recalled { .. } | RobotsState::Resting { .. }
             )
     }
 }
@@ -171,6 +191,7 @@ impl Host {
                     robots: RobotsState::Unknown,
                     parked: VecDeque::new(),
                     outages: 0,
+                    crawl_delay: None,
                 });
                 self.origins.len() - 1
             }
@@ -231,8 +252,46 @@ impl Host {
             self.free = None;
         }
         let origin = self.origin(door);
+        origin.crawl_delay = robots.crawl_delay();
         origin.robots = RobotsState::Known { robots, expires };
         origin.outages = 0;
+    }
+
+    /// Bytes that the rules of its origins take.
+    pub(crate) fn rules_bytes(&self) -> usize {
+        let rules = self.origins.iter().map(|origin| match &origin.robots {
+            RobotsState::Known { robots, .. } => robots.heap_bytes(),
+            RobotsState::Kept { allowed, .. } | RobotsState::Recalled { allowed, .. } => {
+                allowed.len() * 2 * size_of::<u64>()
+            }
+            _ => 0,
+        });
+        rules.sum()
+    }
+
+    /// Gives up the rules of its origins where that is worth it, and what they were found to allow: the doc index
+    /// has them.
+    pub(crate) fn forget_rules(&mut self) {
+        for origin in &mut self.origins {
+            let expires = match &origin.robots {
+                RobotsState::Known { robots, expires } if robots.heap_bytes() > LIGHT => *expires,
+                RobotsState::Kept { expires, .. } => *expires,
+                _ => continue,
+            };
+            let allowed = HashSet::default();
+            origin.robots = RobotsState::Kept { expires, allowed };
+        }
+    }
+
+    /// Whether a robots.txt of it has been had, so that the doc index has it too.
+    pub(crate) fn has_robots(&self) -> bool {
+        let mut origins = self.origins.iter();
+        origins.any(|origin| {
+            matches!(
+                origin.robots,
+                RobotsState::Known { .. } | RobotsState::Kept { .. }
+            )
+        })
     }
 
     /// Until when everything is allowed behind a door, if that is known without looking at its rules.
@@ -249,13 +308,7 @@ impl Host {
 
     /// Fits the delay to the Crawl-delays that are known. They raise it, they never lower it.
     pub(crate) fn fit_delay(&mut self, least: Duration, adapt: Adapt) {
-        let asked = self
-            .origins
-            .iter()
-            .filter_map(|origin| match &origin.robots {
-                RobotsState::Known { robots, .. } => robots.crawl_delay(),
-                _ => None,
-            });
+        let asked = self.origins.iter().filter_map(|origin| origin.crawl_delay);
         self.least = asked.fold(least, Duration::max);
         self.delay = adapt.delay(self.pace, self.least);
     }
@@ -281,17 +334,7 @@ impl Host {
 
     /// Roughly the bytes that this memory takes.
     pub(crate) fn weight(&self) -> usize {
-        let origins: usize = self
-            .origins
-            .iter()
-            .map(|origin| {
-                size_of::<Origin>()
-                    + match &origin.robots {
-                        RobotsState::Known { robots, .. } => robots.heap_bytes(),
-                        _ => 0,
-                    }
-            })
-            .sum();
+        let origins = size_of_val(self.origins.as_slice()) + self.rules_bytes();
         size_of::<Self>() + 3 * self.name.len() + size_of_val(self.addresses.as_slice()) + origins
     }
 }

@@ -221,7 +221,12 @@ pub enum Notice {
         /// The values of its Sitemap lines.
         urls: Vec<Box<str>>,
     },
-    /// Keep this answer, so that a later run need not ask again.
+    /// Is a robots.txt kept for this origin? Answer with `known_robots`; its URLs wait for that.
+    RecallRobots {
+        /// Scheme and authority.
+        origin: String,
+    },
+    /// Keep this answer, so that nobody need be asked again while it holds.
     StoreRobots {
         /// Scheme and authority.
         origin: String,

@@ -41,7 +41,8 @@ pub struct UrlServerOptions {
     pub ip_batch_max: usize,
     /// Bytes of URLs that the leftover queue holds; what is more goes back to the doc index.
     pub leftover_bytes: usize,
-    /// Bytes for what is remembered of hosts without a queue: clocks, addresses, robots.txt.
+    /// Bytes for what is remembered of hosts without a queue: clocks, addresses, robots.txt; and half as much again
+    /// for the robots.txt of those that have one.
     pub rest_bytes: usize,
     /// True when this crawl ran before: then nobody is asked until one delay has passed, because the
     /// process before may have asked just before it died.
@@ -137,6 +138,11 @@ impl UrlServerOptions {
             }
         }
         Ok(())
+    }
+
+    /// Whether the robots.txt rules of hosts with a queue take more than their share.
+    pub(crate) fn is_too_much(&self, rules: usize) -> bool {
+        rules > self.rest_bytes / 2
     }
 
     /// Time between two requests to a host that does not ask for more.

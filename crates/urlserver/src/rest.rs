@@ -28,6 +28,7 @@ pub(crate) struct Hosts {
     rests: u64,
     bytes: usize,
     budget: usize,
+    has_forgotten: bool,
 }
 
 impl Hosts {
@@ -38,6 +39,7 @@ impl Hosts {
             rests: 0,
             bytes: 0,
             budget,
+            has_forgotten: false,
         }
     }
 
@@ -99,7 +101,10 @@ impl Hosts {
     }
 
     /// Puts a host to rest, and forgets others when that takes too much memory.
-    pub(crate) fn rest(&mut self, host: Host, now: Timestamp) {
+    pub(crate) fn rest(&mut self, mut host: Host, now: Timestamp) {
+        if self.bytes > self.budget / 2 {
+            host.forget_rules();
+        }
         self.rests += 1;
         let name = host.name.clone();
         self.bytes += host.weight();
@@ -139,11 +144,17 @@ impl Hosts {
             }
             if self.bytes > self.budget && host.clock.is_spent(now, host.delay) {
                 self.bytes = self.bytes.saturating_sub(host.weight());
+                self.has_forgotten |= host.has_robots();
                 self.places.remove(&name);
             } else {
                 self.order.push_back((name, rest));
             }
         }
+    }
+
+    /// Whether a host that is not known may have been, and its robots.txt been had.
+    pub(crate) fn has_forgotten(&self) -> bool {
+        self.has_forgotten
     }
 
     /// Hosts that are known.

@@ -77,7 +77,7 @@ enum Message {
     Done(TransId, Box<Done>),
     Resend(TransId, oneshot::Sender<Option<TransId>>),
     Hold(String, Timestamp),
-    KnownRobots(String, RobotsRecord),
+    KnownRobots(String, Option<RobotsRecord>, oneshot::Sender<()>),
     KnownPaces(Vec<(String, Pace)>),
     Drain(oneshot::Sender<Vec<Candidate>>),
     Census(oneshot::Sender<Census>),
@@ -174,8 +174,9 @@ impl UrlServer {
             Message::Done(trans, done) => self.heart.done(trans, *done, now),
             Message::Resend(trans, answer) => drop(answer.send(self.heart.resend(trans))),
             Message::Hold(host, until) => self.heart.hold(&host, until, now),
-            Message::KnownRobots(origin, record) => {
-                self.heart.known_robots(&origin, record, now);
+            Message::KnownRobots(origin, kept, taken) => {
+                self.heart.known_robots(&origin, kept, now);
+                let _ = taken.send(());
             }
             Message::KnownPaces(paces) => self.heart.known_paces(&paces, now),
             // One who no longer waits for the answer needs none.
@@ -275,14 +276,17 @@ impl Handle {
         self.send(Message::Hold(host.to_owned(), until)).await
     }
 
-    /// Brings back a robots.txt that was kept: before the first candidates of its origin.
+    /// Answers a `RecallRobots`, with none when no robots.txt is kept for the origin. Returns when that has been
+    /// read: a thousand of them in the inbox would be half a gigabyte.
     #[allow(clippy::missing_errors_doc, reason = "said at the first")]
     pub async fn known_robots(
         &self,
         origin: String,
-        record: RobotsRecord,
+        kept: Option<RobotsRecord>,
     ) -> Result<(), UrlServerError> {
-        self.send(Message::KnownRobots(origin, record)).await
+        let (taken, is_read) = oneshot::channel();
+        self.send(Message::KnownRobots(origin, kept, taken)).await?;
+        is_read.await.map_err(|_| UrlServerError::Stopped)
     }
 
     /// Brings back how hosts have answered: before their candidates. What is known here counts more.

@@ -122,6 +122,10 @@ pub(crate) struct Slot {
     pub(crate) has_leftover: bool,
     /// The slot is on the reject list.
     pub(crate) laden: bool,
+    /// An order has gone out since the host got this slot.
+    pub(crate) served: bool,
+    /// Bytes of its host's robots.txt rules when they were last counted.
+    rules: usize,
     state: SlotState,
     stamp: u64,
     /// The first place of the window is in the slot itself: most windows have no other, and an order
@@ -141,6 +145,8 @@ impl Slot {
             asked_resolver: false,
             has_leftover: false,
             laden: false,
+            served: false,
+            rules: 0,
             state: SlotState::Free,
             stamp: 0,
             first: Place::default(),
@@ -252,6 +258,8 @@ pub(crate) struct Bench {
     free: Vec<u32>,
     counts: [usize; SlotState::COUNT],
     window: u16,
+    /// Bytes of robots.txt rules of all hosts in slots.
+    rules: usize,
 }
 
 impl Bench {
@@ -262,6 +270,7 @@ impl Bench {
             free: Vec::new(),
             counts: [0; SlotState::COUNT],
             window,
+            rules: 0,
         }
     }
 
@@ -326,6 +335,7 @@ impl Bench {
         if let Some(seat) = self.hosts.get_mut(slot as usize) {
             *seat = Some(host(slot));
         }
+        self.weigh(slot);
         self.enter(slot, SlotState::Emptied);
         slot
     }
@@ -333,9 +343,24 @@ impl Bench {
     /// Frees a slot; its host goes.
     pub(crate) fn release(&mut self, slot: u32) -> Option<Host> {
         let host = self.hosts.get_mut(slot as usize)?.take()?;
+        self.weigh(slot);
         self.enter(slot, SlotState::Free);
         self.free.push(slot);
         Some(host)
+    }
+
+    /// Counts the rules of the host in a slot anew.
+    pub(crate) fn weigh(&mut self, slot: u32) {
+        let now = self.host(slot).map_or(0, Host::rules_bytes);
+        if let Some(found) = self.slots.get_mut(slot as usize) {
+            let before = std::mem::replace(&mut found.rules, now);
+            self.rules = (self.rules + now).saturating_sub(before);
+        }
+    }
+
+    /// Bytes of robots.txt rules of all hosts in slots, as far as they were counted.
+    pub(crate) fn rules(&self) -> usize {
+        self.rules
     }
 
     /// Moves a slot to another state.

@@ -144,7 +144,7 @@ impl Bench {
                 body: Vec::new(),
             };
             self.heart
-                .known_robots(&format!("http://h{host}"), record, now);
+                .known_robots(&format!("http://h{host}"), Some(record), now);
             self.give(host);
             if host % 16 == 0 {
                 self.step();

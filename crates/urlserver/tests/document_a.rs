@@ -136,7 +136,8 @@ impl Desk {
                 status: 404,
                 body: Vec::new(),
             };
-            self.heart.known_robots(url.origin(), record, self.now);
+            self.heart
+                .known_robots(url.origin(), Some(record), self.now);
         }
         let urls = urls.iter().map(|url| candidate(url)).collect();
         self.heart.candidates(urls, self.now);

@@ -13,8 +13,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, Timestamp,
-    TransId,
+    Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, RobotsRecord,
+    Timestamp, TransId,
 };
 use orbweaver_urlserver::{Action, Done, Heart, Notice, Resolved, RobotsAnswer, UrlServerOptions};
 use proptest::prelude::*;
@@ -36,6 +36,10 @@ enum Step {
     Resolved {
         pick: u8,
         works: bool,
+    },
+    Recalled {
+        pick: u8,
+        kept: u8,
     },
     Hold {
         host: u8,
@@ -59,6 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<u8>(), any::<u8>()).prop_map(|(pick, answer)| Step::Done { pick, answer }),
         3 => (any::<u8>(), prop::bool::weighted(0.8))
             .prop_map(|(pick, works)| Step::Resolved { pick, works }),
+        2 => (any::<u8>(), any::<u8>()).prop_map(|(pick, kept)| Step::Recalled { pick, kept }),
         1 => (0..6u8, 0..900u16).prop_map(|(host, seconds)| Step::Hold { host, seconds }),
         1 => (0..4u32, 0..4u32, 0..3u16)
             .prop_map(|(generation, slot, active)| Step::Stray { generation, slot, active }),
@@ -73,6 +78,8 @@ struct Bench {
     out: Vec<Order>,
     over: Vec<TransId>,
     questions: Vec<String>,
+    /// Origins whose robots.txt is wanted back.
+    recalls: Vec<String>,
     /// URLs that were given in and have not come out.
     inside: HashSet<String>,
 }
@@ -87,6 +94,7 @@ impl Bench {
             out: Vec::new(),
             over: Vec::new(),
             questions: Vec::new(),
+            recalls: Vec::new(),
             inside: HashSet::new(),
         }
     }
@@ -127,6 +135,13 @@ impl Bench {
                     let at = usize::from(pick) % self.questions.len();
                     let host = self.questions.swap_remove(at);
                     self.resolved(&host, works);
+                }
+            }
+            Step::Recalled { pick, kept } => {
+                if !self.recalls.is_empty() {
+                    let at = usize::from(pick) % self.recalls.len();
+                    let origin = self.recalls.swap_remove(at);
+                    self.recalled(&origin, kept);
                 }
             }
             Step::Hold { host, seconds } => {
@@ -207,6 +222,27 @@ impl Bench {
         self.heart.done(trans, done, self.now);
     }
 
+    /// The doc index has nothing, a few rules, or more than there is memory for.
+    fn recalled(&mut self, origin: &str, kept: u8) {
+        let count = match kept % 4 {
+            0 => 0,
+            1 => 1,
+            _ => 100,
+        };
+        let rules = (0..count).map(|n| format!("Disallow: /{n}/of/many/paths\n"));
+        let text = format!(
+            "User-agent: *\nDisallow: /1\nCrawl-delay: 2\n{}",
+            rules.collect::<String>()
+        );
+        let record = (!kept.is_multiple_of(4)).then(|| RobotsRecord {
+            fetched: self.now,
+            expires: self.now.after(Duration::from_secs(u64::from(kept))),
+            status: 200,
+            body: text.into_bytes(),
+        });
+        self.heart.known_robots(origin, record, self.now);
+    }
+
     fn resolved(&mut self, host: &str, works: bool) {
         let last = host.bytes().next_back().unwrap_or_default() % 3;
         let found = Resolved {
@@ -231,6 +267,7 @@ impl Bench {
                         assert!(self.inside.remove(candidate.url.as_str()));
                     }
                 }
+                Action::Tell(Notice::RecallRobots { origin }) => self.recalls.push(origin),
                 Action::Tell(_) => {}
             }
         }
@@ -269,6 +306,14 @@ impl Bench {
             while let Some(host) = self.questions.pop() {
                 self.resolved(&host, true);
                 self.collect();
+            }
+            while let Some(origin) = self.recalls.pop() {
+                let kept = self.now.as_millis() as u8;
+                self.recalled(&origin, kept);
+                self.collect();
+            }
+            if !self.questions.is_empty() || self.inside.is_empty() {
+                continue;
             }
             if self.out.is_empty() {
                 let wake = self.heart.next_wake().expect("URLs wait for nothing");

@@ -14,8 +14,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, Timestamp,
-    TransId,
+    Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, RobotsRecord,
+    Timestamp, TransId,
 };
 use orbweaver_urlserver::{Action, Done, Heart, Notice, Resolved, RobotsAnswer, UrlServerOptions};
 
@@ -64,6 +64,7 @@ enum What {
     Done(u64),
     Resolved(String),
     Answer,
+    Recall(String),
     Tick(Micros),
 }
 
@@ -108,7 +109,7 @@ struct Sim {
     finished: HashSet<String>,
     hosts: HashMap<String, Server>,
     ips: HashMap<IpAddr, Server>,
-    robots_known: HashSet<String>,
+    robots_known: HashMap<String, RobotsRecord>,
     crawl_delay: HashMap<String, (Micros, Micros)>,
     held: HashMap<String, Micros>,
     requests: u64,
@@ -165,7 +166,7 @@ impl Sim {
             finished: HashSet::new(),
             hosts: HashMap::new(),
             ips: HashMap::new(),
-            robots_known: HashSet::new(),
+            robots_known: HashMap::new(),
             crawl_delay: HashMap::new(),
             held: HashMap::new(),
             requests: 0,
@@ -225,6 +226,10 @@ impl Sim {
                 self.heart.resolved(&host, found, now);
             }
             What::Answer => self.answer(),
+            What::Recall(origin) => {
+                let kept = self.robots_known.get(&origin).cloned();
+                self.heart.known_robots(&origin, kept, now);
+            }
             // One that an earlier one has replaced is no tick.
             What::Tick(at) => {
                 if self.wake == Some(at) {
@@ -303,9 +308,13 @@ impl Sim {
                 self.at(at, What::Answer);
             }
             Notice::Sitemaps { .. } | Notice::DelayCapped { .. } => {}
+            Notice::RecallRobots { origin } => {
+                let at = self.now + self.dice.below(20_000);
+                self.at(at, What::Recall(origin));
+            }
             Notice::StoreRobots { origin, record } => {
                 assert!(record.expires > record.fetched);
-                self.robots_known.insert(origin);
+                self.robots_known.insert(origin, record);
             }
         }
     }
@@ -350,7 +359,7 @@ impl Sim {
             Purpose::Page => {
                 assert!(self.claimed.contains(order.url().as_str()));
                 assert!(
-                    self.robots_known.contains(&origin),
+                    self.robots_known.contains_key(&origin),
                     "page before robots.txt"
                 );
                 let denied = temper(&host) == Temper::Rules || temper(&host) == Temper::Moved;

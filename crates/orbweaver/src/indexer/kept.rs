@@ -1,4 +1,4 @@
-//! What the doc index has kept of the hosts whose candidates go to the URL server.
+//! What the doc index has kept of hosts and origins, for the URL server.
 
 use anyhow::Result;
 
@@ -6,37 +6,28 @@ use orbweaver_model::{Candidate, Pace, RobotsRecord};
 
 use super::Work;
 
-/// What the URL server must know of hosts before it gets their candidates.
-pub(crate) struct Kept {
-    /// The robots.txt of origins, from an earlier run.
-    pub(crate) robots: Vec<(String, RobotsRecord)>,
-    /// How hosts have answered, in an earlier run or before the URL server had to forget them.
-    pub(crate) paces: Vec<(String, Pace)>,
+/// What the URL server gets.
+pub(crate) enum Gift {
+    /// An answer to its wish for candidates, and how their hosts have answered, in an earlier run or before it had to
+    /// forget them.
+    Candidates(Vec<Candidate>, Vec<(String, Pace)>),
+    /// The robots.txt of an origin, when one is kept.
+    Robots(String, Option<RobotsRecord>),
 }
 
 impl Work {
-    pub(super) fn kept(&mut self, found: &[Candidate]) -> Result<Kept> {
-        Ok(Kept {
-            robots: self.robots(found)?,
-            paces: self.paces(found),
-        })
-    }
-
-    /// The robots.txt files that an earlier run has kept for origins that this one comes to first.
-    fn robots(&mut self, found: &[Candidate]) -> Result<Vec<(String, RobotsRecord)>> {
-        let mut kept = Vec::new();
-        for candidate in found.iter().filter(|_| self.index.resumed()) {
-            let origin = candidate.url.origin();
-            if self.origins.insert(self.index.seed().hash(origin))
-                && let Some(record) = self.index.robots(origin)?
-            {
-                kept.push((origin.to_owned(), record));
+    /// Answers the questions for robots.txt files. They stay open when the disk fails.
+    pub(super) fn recall(&mut self) -> Result<()> {
+        while let Some(origin) = self.recalls.last() {
+            let kept = self.index.robots(origin)?;
+            if let Some(origin) = self.recalls.pop() {
+                (self.give)(Gift::Robots(origin, kept));
             }
         }
-        Ok(kept)
+        Ok(())
     }
 
-    fn paces(&self, found: &[Candidate]) -> Vec<(String, Pace)> {
+    pub(super) fn paces(&self, found: &[Candidate]) -> Vec<(String, Pace)> {
         let hosts = found.chunk_by(|one, other| one.key.host == other.key.host);
         let hosts = hosts.filter_map(|urls| self.index.host(urls.first()?.key.host));
         let asked = hosts.filter(|host| host.pace != Pace::default());

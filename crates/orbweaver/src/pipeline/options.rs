@@ -62,7 +62,6 @@ pub(super) fn urlserver_options(
         robots_delay: settings.retry.delay,
         rest_bytes: usize::try_from(settings.memory / 8).unwrap_or(usize::MAX),
         resumed,
-        ..UrlServerOptions::default()
     })
 }
 

@@ -49,8 +49,13 @@ impl Heart {
                 .call(name, slot)
                 .unwrap_or_else(|| Host::new(name.clone(), delay, self.asked_before))
         });
-        if let Some(found) = self.bench.get_mut(slot) {
+        let is_too_much = self.options.is_too_much(self.bench.rules());
+        if let Some((found, host)) = self.bench.pair(slot) {
             found.has_leftover = self.leftover.holds(name);
+            if is_too_much {
+                host.forget_rules();
+                self.bench.weigh(slot);
+            }
         }
         slot
     }
@@ -141,7 +146,9 @@ impl Heart {
             want,
             crowded: !crowded.is_empty(),
         };
+        self.call_back();
         let mut reject: Vec<u64> = self.laden.iter().copied().collect();
+        reject.extend(self.crowds.hosts());
         reject.extend(crowded.iter().filter(|hash| !self.laden.contains(hash)));
         self.tell(Notice::NeedCandidates { want, reject });
     }

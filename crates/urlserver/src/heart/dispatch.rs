@@ -15,7 +15,7 @@ use super::alarm::Wake;
 use super::obey::{self, Judgement};
 use super::{Action, Heart, PATIENCE, Turn};
 use crate::host::Host;
-use crate::message::RobotsAnswer;
+use crate::message::{Notice, RobotsAnswer};
 use crate::politeness::Ticket;
 use crate::slot::{Out, RobotsJob, Slot, SlotState, Work};
 
@@ -77,6 +77,7 @@ impl Heart {
             found.asked_resolver = false;
             found.has_leftover = false;
             found.laden = false;
+            found.served = false;
             if let Some(hash) = found.hash.take() {
                 self.laden.remove(&hash);
             }
@@ -126,6 +127,7 @@ impl Heart {
     /// Chooses what goes out next, if that is not chosen yet: a robots.txt before any page, and of the
     /// pages the first one that is allowed.
     fn pick(&mut self, slot: u32, now: Timestamp) {
+        let recalls = self.recalls();
         loop {
             self.refill(slot);
             let Some((found, host)) = self.bench.pair(slot) else {
@@ -141,7 +143,7 @@ impl Heart {
             let Some(candidate) = found.queue.pop_front() else {
                 return;
             };
-            match obey::judge(host, candidate, now) {
+            match obey::judge(host, candidate, recalls, now) {
                 Judgement::Allowed(candidate, until) => {
                     found.next = Some(Work::Page(candidate, until));
                 }
@@ -150,6 +152,7 @@ impl Heart {
                     self.refuse(candidate, outcome, again);
                 }
                 Judgement::Parked(job) => found.jobs.extend(job),
+                Judgement::Recalled(origin) => self.tell(Notice::RecallRobots { origin }),
             }
         }
     }
@@ -200,6 +203,8 @@ impl Heart {
             .is_open(now, self.options.ip_concurrent, self.ip_delay);
         if open {
             self.send(slot, ip, now);
+        } else if self.is_one_too_many(slot, ip) {
+            self.send_away(slot, ip, now);
         } else {
             self.enter(slot, SlotState::AtIp { ip });
             self.watch_ip(ip, now);
@@ -296,6 +301,7 @@ impl Heart {
         let Some(trans) = found.occupy(slot, out) else {
             return;
         };
+        found.served = true;
         host.clock.give();
         self.ips.entry(ip).clock.give();
         self.orders += 1;

@@ -13,14 +13,16 @@ use orbweaver_model::{
 };
 
 use super::Heart;
+use super::recall::denial;
 use super::steer::MOVED_TO_BLOCKED;
-use crate::host::{self, Host, Origin, RobotsState};
+use crate::hash::HashSet;
+use crate::host::{self, Door, Host, Origin, RobotsState};
 use crate::message::{Notice, RobotsAnswer};
 use crate::robots::Robots;
 use crate::slot::RobotsJob;
 
 /// RFC 9309 section 2.4: a cached copy is not used for more than a day.
-const MAX_LIFE: Duration = Duration::from_secs(86_400);
+pub(super) const MAX_LIFE: Duration = Duration::from_secs(86_400);
 /// A server that wants its file asked for more often is not followed: a short crawl asks once.
 const MIN_LIFE: Duration = Duration::from_secs(3600);
 /// What is to be done with a URL.
@@ -31,37 +33,49 @@ pub(super) enum Judgement {
     Denied(Candidate, Outcome, Option<Timestamp>),
     /// It waits with its origin for the robots.txt, which is to be asked for when a job is given.
     Parked(Option<RobotsJob>),
+    /// It waits as well, and the doc index is to be asked whether it has the file of this origin.
+    Recalled(String),
 }
 
-/// Asks the origin of a URL what is to be done with it.
-pub(super) fn judge(host: &mut Host, candidate: Candidate, now: Timestamp) -> Judgement {
+/// Asks the origin of a URL what is to be done with it. `recalls` when the doc index may have the robots.txt of an
+/// origin that nothing is known of.
+pub(super) fn judge(
+    host: &mut Host,
+    candidate: Candidate,
+    recalls: bool,
+    now: Timestamp,
+) -> Judgement {
     let door = host::door(&candidate.url);
     if let Some(until) = host.is_free(door, now) {
         return Judgement::Allowed(candidate, until);
     }
     let origin = host.origin(door);
+    if let Some(until) = origin.has_allowed(candidate.key.url, now) {
+        return Judgement::Allowed(candidate, until);
+    }
+    if origin.recall(recalls, now) {
+        let name = candidate.url.origin().to_owned();
+        host.park(candidate);
+        return Judgement::Recalled(name);
+    }
     let attempts = match &origin.robots {
         RobotsState::Known { robots, expires } if *expires > now => {
-            let verdict = robots.verdict(candidate.url.target());
-            return match verdict.rule {
-                Some(rule) if !verdict.allowed => {
-                    let reason = format!("robots.txt: {rule}");
-                    let outcome = Outcome::because(OutcomeClass::DeniedRobots, reason);
-                    Judgement::Denied(candidate, outcome, None)
-                }
-                _ => Judgement::Allowed(candidate, *expires),
+            return match denial(robots, &candidate) {
+                Some(outcome) => Judgement::Denied(candidate, outcome, None),
+                None => Judgement::Allowed(candidate, *expires),
             };
         }
         RobotsState::Unreachable { outcome, until } if *until > now => {
             let outcome = outcome.clone();
             return Judgement::Denied(candidate, outcome, Some(*until));
         }
-        RobotsState::Asked => None,
+        RobotsState::Asked | RobotsState::Recalled { .. } => None,
         RobotsState::Resting { until, .. } if *until > now => None,
         RobotsState::Resting { attempts, .. } => Some(*attempts),
-        RobotsState::Unknown | RobotsState::Known { .. } | RobotsState::Unreachable { .. } => {
-            Some(0)
-        }
+        RobotsState::Unknown
+        | RobotsState::Known { .. }
+        | RobotsState::Kept { .. }
+        | RobotsState::Unreachable { .. } => Some(0),
     };
     if attempts.is_some() {
         origin.robots = RobotsState::Asked;
@@ -188,41 +202,22 @@ impl Heart {
             host.know(job.door, robots, expires);
             host.fit_delay(least, adapt);
         });
-        self.unpark(job, now);
+        self.shed(&job.host, job.door, HashSet::default());
+        self.unpark(&job.host, job.door, now);
     }
 
     /// Sends the URLs of an origin back to the front of the queue, in their order; the next look at
     /// each will judge it by what is known now.
-    pub(super) fn unpark(&mut self, job: &RobotsJob, now: Timestamp) {
-        let Some(slot) = self.hosts.slot(&job.host) else {
+    pub(super) fn unpark(&mut self, host: &str, door: Door, now: Timestamp) {
+        let Some(slot) = self.hosts.slot(host) else {
             return;
         };
         if let Some((found, host)) = self.bench.pair(slot) {
-            for candidate in host.take_parked(job.door).into_iter().rev() {
+            for candidate in host.take_parked(door).into_iter().rev() {
                 found.queue.push_front(candidate);
             }
         }
         self.settle(slot, now);
-    }
-
-    /// Takes in a robots.txt from an earlier run, unless this one knows better.
-    pub(super) fn remember_robots(
-        &mut self,
-        url: &CrawlUrl,
-        record: &RobotsRecord,
-        now: Timestamp,
-    ) {
-        let mut robots = Robots::parse(&record.body, &self.options.agent, &self.options.limits);
-        robots.take_sitemaps();
-        let (least, adapt) = (self.least_delay(url.host()), self.adapt);
-        let expires = record.expires.min(record.fetched.after(MAX_LIFE));
-        self.with_host(url.host(), now, |host| {
-            let door = host::door(url);
-            if matches!(host.origin(door).robots, RobotsState::Unknown) {
-                host.know(door, robots, expires);
-                host.fit_delay(least, adapt);
-            }
-        });
     }
 }
 

@@ -78,7 +78,7 @@ impl Heart {
             let until = now.after(chance);
             origin.robots = RobotsState::Unreachable { outcome, until };
         });
-        self.unpark(job, now);
+        self.unpark(&job.host, job.door, now);
     }
 
     /// When every queue is taken, a host that does nothing but wait for this robots.txt gives its own to

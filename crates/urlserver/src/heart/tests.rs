@@ -3,6 +3,7 @@
 mod addresses;
 mod outage;
 mod pace;
+mod recall;
 mod steering;
 
 use std::collections::VecDeque;
@@ -144,7 +145,13 @@ impl Rig {
         self.done_with(&order, Some(answer));
     }
 
+    /// There is no robots.txt, neither kept nor on the server.
     fn no_robots(&mut self, origin: &str) {
+        let wanted = |notice: &Notice| matches!(notice, Notice::RecallRobots { origin: asked } if asked == origin);
+        if self.notices.iter().any(wanted) {
+            self.heart.known_robots(origin, None, self.now);
+            self.collect();
+        }
         self.robots(origin, RobotsAnswer::Unavailable { status: 404 });
     }
 
@@ -163,7 +170,7 @@ impl Rig {
                 status: 404,
                 body: Vec::new(),
             };
-            self.heart.known_robots(origin, record, self.now);
+            self.heart.known_robots(origin, Some(record), self.now);
         }
         self.collect();
     }
@@ -823,7 +830,7 @@ fn a_kept_robots_txt_is_not_asked_for_again() {
         status: 200,
         body: b"User-agent: orbweaver\nDisallow: /no".to_vec(),
     };
-    rig.heart.known_robots("http://a", record, rig.now);
+    rig.heart.known_robots("http://a", Some(record), rig.now);
     rig.give(&["http://a/no", "http://a/yes"]);
     rig.order("http://a/yes");
     assert_eq!(rig.refusals().len(), 1);
@@ -851,7 +858,7 @@ fn a_robots_txt_kept_by_a_clock_that_was_wrong_expires() {
             status: 404,
             body: Vec::new(),
         };
-        rig.heart.known_robots("http://a", record, rig.now);
+        rig.heart.known_robots("http://a", Some(record), rig.now);
         rig.give(&["http://a/1"]);
         let asked = if holds { "1" } else { "robots.txt" };
         rig.order(&format!("http://a/{asked}"));

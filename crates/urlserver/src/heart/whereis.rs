@@ -116,9 +116,11 @@ fn standing(host: &Host, url: &CrawlUrl) -> RobotsStanding {
         .map(|origin| &origin.robots)
     {
         None | Some(RobotsState::Unknown) => RobotsStanding::Unknown,
-        Some(RobotsState::Asked) => RobotsStanding::Asked,
+        Some(RobotsState::Asked | RobotsState::Recalled { .. }) => RobotsStanding::Asked,
         Some(RobotsState::Resting { until, .. }) => RobotsStanding::Resting { until: *until },
-        Some(RobotsState::Known { expires, .. }) => RobotsStanding::Known { expires: *expires },
+        Some(RobotsState::Known { expires, .. } | RobotsState::Kept { expires, .. }) => {
+            RobotsStanding::Known { expires: *expires }
+        }
         Some(RobotsState::Unreachable { until, .. }) => {
             RobotsStanding::Unreachable { until: *until }
         }

@@ -45,6 +45,7 @@ enum What {
     Done(u32),
     Resolved(u32),
     Answer,
+    Recall(u32),
     Tick(Micros),
     Restart,
     /// Nothing gets done for a while: the machine sleeps, or the clock jumps.
@@ -75,8 +76,8 @@ struct Kept {
     expires: Micros,
     /// Since when it is known.
     known: Micros,
-    /// The process whose heart knows it. What the doc index has kept it hands over with the first URLs of
-    /// the host, and a host that is only asked for the robots.txt of another has none.
+    /// The process whose heart knows it. What the doc index has kept it hands over when it is asked, and a
+    /// host that is only asked for the robots.txt of another has none.
     process: u32,
 }
 
@@ -118,6 +119,7 @@ struct Tally {
     robots: u64,
     refused: u64,
     chances: u64,
+    recalls: u64,
     returned: u64,
     patience: u64,
     resolved: u64,
@@ -253,6 +255,7 @@ impl World {
             What::Done(flight) => self.done(flight),
             What::Resolved(host) => self.resolved(host),
             What::Answer => self.answer(),
+            What::Recall(host) => self.recall(host),
             // One that an earlier one has replaced is no tick.
             What::Tick(at) => {
                 if self.wake == Some(at) {
@@ -381,6 +384,11 @@ impl World {
                 self.at(at, What::Answer);
             }
             Notice::Sitemaps { .. } | Notice::DelayCapped { .. } => {}
+            Notice::RecallRobots { origin } => {
+                let host = web::host_number(origin.trim_start_matches("http://"));
+                let at = self.now + self.dice.below(20_000);
+                self.at(at, What::Recall(host));
+            }
             Notice::StoreRobots { origin, record } => {
                 let host = web::host_number(origin.trim_start_matches("http://"));
                 self.robots[host as usize] = Kept {
@@ -419,32 +427,31 @@ impl World {
         self.books.change(url, Place::Held, Place::Finished);
     }
 
-    /// The doc index hands out URLs, and what it has kept of their hosts' robots.txt.
+    /// The doc index gives back what it has kept of a host's robots.txt.
+    fn recall(&mut self, host: u32) {
+        self.tally.recalls += 1;
+        let found = &mut self.robots[host as usize];
+        let kept = (found.expires > 0).then(|| RobotsRecord {
+            fetched: stamp(found.known),
+            expires: stamp(found.expires),
+            status: 200,
+            body: match has_rules(host) {
+                true => web::robots_txt(host).into_bytes(),
+                false => Vec::new(),
+            },
+        });
+        found.process = self.process;
+        let origin = format!("http://h{host}");
+        self.heart.known_robots(&origin, kept, stamp(self.now));
+    }
+
+    /// The doc index hands out URLs.
     fn answer(&mut self) {
         let (want, reject) = self.request.take().unwrap();
         let per_host = 1 + self.dice.below(self.plan.options.queue_len as u64) as usize;
         let given = self
             .books
             .give(want, per_host, &reject, &self.put_off, self.now);
-        let mut last = None;
-        for candidate in &given {
-            let host = web::unhash(candidate.key.host);
-            if last.replace(host) != Some(host) && self.robots[host as usize].expires > self.now {
-                let body = match has_rules(host) {
-                    true => web::robots_txt(host).into_bytes(),
-                    false => Vec::new(),
-                };
-                let record = RobotsRecord {
-                    fetched: stamp(self.robots[host as usize].known),
-                    expires: stamp(self.robots[host as usize].expires),
-                    status: 200,
-                    body,
-                };
-                self.robots[host as usize].process = self.process;
-                self.heart
-                    .known_robots(&format!("http://h{host}"), record, stamp(self.now));
-            }
-        }
         self.heart.candidates(given, stamp(self.now));
     }
 
@@ -641,7 +648,7 @@ impl World {
         let days = (self.now - START) as f64 / DAY as f64;
         format!(
             "{days:.2} days in {:.1} s: {} pages and {} robots.txt asked for, {} refused, {} of them for now, {} given back, \
-             {} times patience, {} names resolved, {} requests to the doc index, {} restarts with {} orders \
+             {} times patience, {} names resolved, {} requests to the doc index and {} for what it has kept, {} restarts with {} orders \
              lost, {} stalls, at most {} hosts and {} orders at once; {} of {} URLs finished; {} events, each checked",
             took.as_secs_f64(),
             tally.orders,
@@ -652,6 +659,7 @@ impl World {
             tally.patience,
             tally.resolved,
             tally.requests,
+            tally.recalls,
             tally.restarts,
             tally.lost_orders,
             tally.stalls,
