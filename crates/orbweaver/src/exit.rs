@@ -80,8 +80,12 @@ impl std::error::Error for Fatal {}
 /// How to end for an error from anywhere in the program.
 pub(crate) fn ending_of(error: &anyhow::Error) -> Ending {
     use orbweaver_docindex::Error as Index;
+    use orbweaver_spider::SpiderError as Spider;
     if let Some(fatal) = error.downcast_ref::<Fatal>() {
         return fatal.ending;
+    }
+    if let Some(Spider::UserAgent | Spider::Roots(_)) = error.downcast_ref() {
+        return Ending::BadInput;
     }
     match error.downcast_ref::<Index>() {
         Some(

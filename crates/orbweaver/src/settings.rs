@@ -191,6 +191,21 @@ impl Settings {
         wrong.demand(factor, "slow_factor must be a number, 0 or more");
         wrong.demand(self.memory >= 64 << 20, "memory must be at least 64M");
         wrong.demand(self.rotate >= 1 << 20, "rotate must be at least 1M");
+        let limits = &self.limits;
+        // With nothing allowed, every fetch of the crawl would fail, one after the other.
+        for (allowed, name) in [
+            (!limits.connect_timeout.is_zero(), "connect_timeout_s"),
+            (!limits.header_timeout.is_zero(), "header_timeout_s"),
+            (!limits.idle_timeout.is_zero(), "idle_timeout_s"),
+            (!limits.total_timeout.is_zero(), "total_timeout_s"),
+            (limits.max_header_bytes > 0, "max_header_bytes"),
+            (limits.max_headers > 0, "max_headers"),
+            (limits.max_body_bytes > 0, "max_body_bytes"),
+            (limits.max_decoded_bytes > 0, "max_decoded_bytes"),
+            (limits.max_url_bytes > 0, "max_url_bytes"),
+        ] {
+            wrong.demand(allowed, &format!("limits.{name} must be above 0"));
+        }
     }
 }
 

@@ -31,14 +31,28 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
-/// Reads "90", "90s", "5m", "1h30m".
+/// Reads "90", "90s", "5m", "1h30m", "7d", "1d12h".
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a duration; write it like 90s, 5m or 1h30m");
-    if let Ok(seconds) = text.trim().parse::<f64>() {
-        return seconds_to(seconds).ok_or_else(wrong);
+    let wrong = || format!("`{text}` is not a duration; write it like 90s, 5m, 1h30m or 7d");
+    read_duration(text.trim()).ok_or_else(wrong)
+}
+
+fn read_duration(text: &str) -> Option<Duration> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return seconds_to(seconds);
     }
-    let span: jiff::SignedDuration = text.trim().parse().map_err(|_| wrong())?;
-    Duration::try_from(span).map_err(|_| wrong())
+    // A day has 24 hours here; the library leaves days to calendars.
+    if let Some((days, rest)) = text.split_once('d')
+        && let Ok(days) = days.trim().parse::<u32>()
+    {
+        let days = Duration::from_secs(u64::from(days) * 86_400);
+        return match rest.trim() {
+            "" => Some(days),
+            rest => days.checked_add(read_duration(rest)?),
+        };
+    }
+    let span: jiff::SignedDuration = text.parse().ok()?;
+    Duration::try_from(span).ok()
 }
 
 /// A duration from seconds, when it is one.
@@ -103,10 +117,17 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, seconds) in [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400)] {
+        for (text, seconds) in [
+            ("90", 90),
+            ("90s", 90),
+            ("5m", 300),
+            ("1h30m", 5400),
+            ("7d", 604_800),
+            ("1d 12h", 129_600),
+        ] {
             assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "-5", "soon", "inf", "-3m"] {
+        for text in ["", "-5", "soon", "inf", "-3m", "d", "-1d", "1dd", "1d-3h"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

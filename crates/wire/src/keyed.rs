@@ -7,7 +7,7 @@
 mod secret;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -106,6 +106,15 @@ impl Port {
         Ok(Self { keyed, options })
     }
 
+    /// An error when the host is an address that must not be used without a key. Where a name leads is seen when
+    /// it is used.
+    pub fn check(&self, host: &str, port: u16) -> Result<(), WireError> {
+        match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(ip) => self.permitted(&[SocketAddr::new(ip, port)]),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Listens on the first address of the host that can be had, or on none when one of them needs a key.
     pub async fn listen(&self, host: &str, port: u16) -> Result<Listener, WireError> {
         let addresses = self.addresses(host, port).await?;
@@ -169,10 +178,16 @@ impl Port {
                 why: error.to_string(),
             })?
             .collect();
+        self.permitted(&found)?;
+        Ok(found)
+    }
+
+    fn permitted(&self, addresses: &[SocketAddr]) -> Result<(), WireError> {
         let is_open = |at: &&SocketAddr| !at.ip().to_canonical().is_loopback();
-        match found.iter().find(is_open).filter(|_| self.keyed.is_none()) {
+        let open = addresses.iter().find(is_open);
+        match open.filter(|_| self.keyed.is_none()) {
             Some(address) => Err(WireError::NeedsKey { address: *address }),
-            None => Ok(found),
+            None => Ok(()),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! share. What each daemon needs of it is validated here, every mistake reported at once.
 
 mod mistakes;
+mod urlserver;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,12 +12,10 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use orbweaver_model::{CrawlUrl, Limits};
-use orbweaver_wire::line::{MAX_ACTIVE, MAX_SLOTS};
 use orbweaver_wire::{Dialect, Key, Port, PortOptions, Service};
 
 use self::mistakes::{all_right, bytes, demand, half_the_cores, networks};
 use crate::config::Config;
-use crate::daemon::urlserver::Elsewhere;
 use crate::exit::Fatal;
 use crate::units;
 
@@ -125,13 +124,6 @@ pub(crate) struct StoreSettings {
     pub(crate) workers: usize,
 }
 
-/// A URL server as it is to be run; the settings of its crawl are beside it.
-#[derive(Clone, Debug)]
-pub(crate) struct UrlServerSettings {
-    pub(crate) dir: PathBuf,
-    pub(crate) elsewhere: Elsewhere,
-}
-
 /// A spider as it is to be run.
 #[derive(Clone, Debug)]
 pub(crate) struct SpiderSettings {
@@ -188,6 +180,7 @@ impl DaemonConfig {
             records: records?,
             results: results?,
         };
+        settings.records.demand_key(self, &mut wrong);
         demand(
             settings.workers > 0,
             "workers must be at least 1",
@@ -241,6 +234,8 @@ impl DaemonConfig {
             insecure: self.insecure.unwrap_or(false),
             roots_pem: self.roots(&mut wrong),
         };
+        settings.listen.demand_key(self, &mut wrong);
+        settings.store.demand_key(self, &mut wrong);
         demand(
             settings.workers > 0,
             "workers must be at least 1",
@@ -263,92 +258,6 @@ impl DaemonConfig {
             &mut wrong,
         );
         all_right(settings, wrong)
-    }
-
-    /// What a URL server needs besides the settings of its crawl.
-    pub(crate) fn urlserver(&self) -> Result<UrlServerSettings> {
-        let mut wrong = Vec::new();
-        let key = self.key(&mut wrong);
-        let first = place(
-            self.spider_host.as_deref(),
-            self.spider_port,
-            SPIDER_PORT,
-            Service::Line,
-            key.as_ref(),
-        )?;
-        let mut spiders = Vec::new();
-        if self.spider_host.is_some() || self.spider_port.is_some() || self.spiders.is_none() {
-            spiders.push(first.clone());
-        }
-        for text in self.spiders.iter().flatten() {
-            let parts = text.rsplit_once(':');
-            match parts.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
-                Some((host, number)) => spiders.push(Place {
-                    host: host.trim_matches(['[', ']']).to_owned(),
-                    number,
-                    port: first.port.clone(),
-                }),
-                None => wrong.push(format!("`{text}` in Spiders is not host:port")),
-            }
-        }
-        let asks_store = self.store_host.is_some() || self.results_port.is_some();
-        let results = place(
-            self.store_host.as_deref(),
-            self.results_port,
-            RESULTS_PORT,
-            Service::Results,
-            key.as_ref(),
-        )?;
-        let seconds = self.timeout_spider_status.unwrap_or(60.0);
-        let status_timeout = units::seconds_to(seconds).filter(|span| !span.is_zero());
-        demand(
-            status_timeout.is_some(),
-            "Timeout_Spider_Status must be a number of seconds above 0",
-            &mut wrong,
-        );
-        demand(!spiders.is_empty(), "Spiders must not be empty", &mut wrong);
-        demand(
-            self.queue_count
-                .is_none_or(|count| count <= MAX_SLOTS as usize),
-            "Queue_Count must be at most 1048576",
-            &mut wrong,
-        );
-        demand(
-            self.req_host_concurrent
-                .is_none_or(|count| count <= MAX_ACTIVE),
-            "Req_Host_Concurrent must be at most 4096",
-            &mut wrong,
-        );
-        let settings = UrlServerSettings {
-            dir: (self.index_dir.clone()).unwrap_or_else(|| PathBuf::from("urlserver")),
-            elsewhere: Elsewhere {
-                spiders,
-                dialect: self.dialect(&mut wrong),
-                status_timeout: status_timeout.unwrap_or_default(),
-                store: asks_store.then_some(results),
-                max_data: self.limits(&mut wrong).max_data(),
-            },
-        };
-        all_right(settings, wrong)
-    }
-
-    /// The settings of the crawl: what is in the table `crawl`, and over it what the documents have names for.
-    pub(crate) fn crawl(&self) -> Config {
-        let mut upper = Config {
-            user_agent: self.user_agent.clone(),
-            contact: self.contact.clone(),
-            memory: self.memory.clone(),
-            ..Config::default()
-        };
-        upper.politeness.queue_count = self.queue_count;
-        upper.politeness.queue_len = self.queue_len;
-        upper.politeness.per_host = self.req_host_concurrent;
-        upper.politeness.rate = self.req_host_per_sec;
-        upper.fetch.allow_net = self.allow_net.clone();
-        upper.fetch.concurrency = self.concurrency;
-        upper.fetch.workers = self.workers;
-        upper.limits.max_body_bytes = self.max_doc_size;
-        self.crawl.clone().under(upper)
     }
 
     fn dialect(&self, wrong: &mut Vec<String>) -> Dialect {
@@ -465,6 +374,18 @@ fn place(
     })
 }
 
+impl Place {
+    /// A mistake when it is an address of another machine and there is no key. With a key file that cannot be read
+    /// that is the mistake.
+    fn demand_key(&self, config: &DaemonConfig, wrong: &mut Vec<String>) {
+        if let Err(error) = self.port.check(&self.host, self.number)
+            && config.key_file.is_none()
+        {
+            wrong.push(error.to_string());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -519,5 +440,37 @@ mod tests {
         assert_eq!(spider.limits.header_timeout, Duration::from_secs(4));
         assert_eq!(spider.limits.max_body_bytes, 1000);
         assert_eq!(config.store().unwrap().max_data, 1000 + (64 << 10));
+    }
+
+    #[test]
+    fn other_machines_need_a_key_before_anything_is_opened() {
+        let config: DaemonConfig = toml::from_str(
+            "Spider_Host = \"192.0.2.7\"\nStore_Host = \"::ffff:10.0.0.1\"\nSpiders = [\"[2001:db8::1]:7\", \"x\"]",
+        )
+        .unwrap();
+        let errors = [
+            config.store().unwrap_err(),
+            config.spider().unwrap_err(),
+            config.urlserver().unwrap_err(),
+        ]
+        .map(|error| error.to_string());
+        for (error, parts) in errors.iter().zip([
+            &["[::ffff:10.0.0.1]:8702"][..],
+            &["192.0.2.7:8701", "[::ffff:10.0.0.1]:8702"],
+            &[
+                "192.0.2.7:8701",
+                "[2001:db8::1]:7",
+                "[::ffff:10.0.0.1]:8703",
+                "`x`",
+            ],
+        ]) {
+            for part in parts {
+                assert!(error.contains(part), "{part} is missing in: {error}");
+            }
+        }
+        let local =
+            "Spider_Host = \"127.0.0.9\"\nStore_Host = \"localhost\"\nSpiders = [\"[::1]:7\"]";
+        let config: DaemonConfig = toml::from_str(local).unwrap();
+        assert!(config.store().is_ok() && config.spider().is_ok() && config.urlserver().is_ok());
     }
 }
