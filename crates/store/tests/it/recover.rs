@@ -172,7 +172,7 @@ fn a_lost_index_of_a_damaged_file_names_what_is_whole() {
     let stem = name.strip_suffix(".warc.gz").unwrap();
     fs::remove_file(dir.path().join(format!("cdxj/{stem}.cdxj"))).unwrap();
     let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
-    assert_eq!(recovery.reindexed, [name.clone()]);
+    assert_eq!(recovery.reindexed, std::slice::from_ref(name));
     let read = |sample: &Sample| get(dir.path(), &sample.surt, sample.url()).unwrap();
     let documents: Vec<bool> = samples.iter().map(|s| read(s).document.is_some()).collect();
     assert_eq!(documents, [true, false, false, true]);
