@@ -126,12 +126,33 @@ impl Check<'_> {
                         format!("{} is finished as {}", link.url, fate.report.outcome.class),
                     );
                 }
-                Some(fate) => self.counted.finish(fate.report.outcome.class),
+                Some(fate) => {
+                    self.counted.finish(fate.report.outcome.class);
+                    self.comes_back(key, &link, &fate)?;
+                }
                 None => {
                     *self.queued.entry(key.host).or_default() += 1;
                     self.rests_somewhere(key, &link, claimed.contains_key(&key))?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// A finished URL that is to be queued again must be found when its time has come.
+    fn comes_back(&mut self, key: UrlKey, link: &LinkRecord, fate: &Fate) -> Result<()> {
+        let planned = fate.revisit.as_ref().and_then(|revisit| revisit.due);
+        let visits = self.store.visits.clone();
+        if let Some(due) = planned
+            && !self
+                .view
+                .contains_key(&visits, crate::keyspaces::due_key(due, key))?
+        {
+            let what = format!(
+                "{} is planned for another visit that nobody knows of",
+                link.url
+            );
+            self.found("visits", what);
         }
         Ok(())
     }

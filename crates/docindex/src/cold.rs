@@ -23,6 +23,7 @@ use crate::damage::{Damage, Damages, hex};
 use crate::error::{Error, Result};
 use crate::journal;
 use crate::keyspaces::Keyspaces;
+use crate::record::FORMAT;
 use crate::survey;
 use crate::tables::Table;
 use manifest::Listed;
@@ -76,11 +77,11 @@ impl Cold {
         if newest.max() > last {
             damages.note("*.jnl", None, survey::END_IS_LOST);
         }
-        if spaces
-            .get(1)
-            .is_some_and(|meta| meta.get(b"format").is_none())
-        {
-            damages.note("*.jnl", None, survey::NOTHING_IS_LEFT);
+        if let Some(meta) = spaces.get(1).filter(|meta| meta.get(b"format").is_none()) {
+            match last.is_none() && meta.tables.is_empty() {
+                true => damages.note("*.jnl", None, survey::NOTHING_IS_LEFT),
+                false => damages.note("meta", None, "the record of the format is lost"),
+            }
         }
         Ok(Self {
             damages,
@@ -108,6 +109,19 @@ impl Cold {
             *table = Table::cold(table.name(), Arc::clone(space));
         }
         store
+    }
+
+    /// Fails when the index is of another version.
+    pub(crate) fn check_format(&self, path: &Path) -> Result<()> {
+        let format = self.spaces.get(1).and_then(|meta| meta.get(b"format"));
+        match format.as_deref() {
+            None | Some([FORMAT]) => Ok(()),
+            Some(other) => Err(Error::Version {
+                path: path.into(),
+                found: other.first().copied().unwrap_or(0),
+                expected: FORMAT,
+            }),
+        }
     }
 
     pub(crate) fn damages(&self) -> &Damages {
@@ -225,4 +239,30 @@ fn read_journal(
         damages.note(shown, Some(begin), what);
     }
     Ok(read.last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspaces::Batch;
+    use crate::reader::Reader;
+    use crate::salvage::rescue;
+
+    #[test]
+    fn a_damaged_index_of_another_version_is_left_alone() {
+        let around = tempfile::tempdir().unwrap();
+        let path = around.path().join("index");
+        let store = Keyspaces::open(&path, 4 << 20).unwrap();
+        let mut batch = Batch::new(&store);
+        batch.put_raw(&store.meta, b"format", &[FORMAT + 1]);
+        batch.commit().unwrap();
+        drop(store);
+        std::fs::remove_file(path.join("version")).unwrap();
+        let refused = |error: Option<Error>| {
+            assert!(matches!(error, Some(Error::Version { .. })), "{error:?}");
+        };
+        refused(rescue(&path, 4 << 20, true).err());
+        refused(Reader::open(&path, 4 << 20).err());
+        assert!(path.join("0.jnl").exists());
+    }
 }

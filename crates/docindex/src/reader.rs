@@ -19,7 +19,7 @@ use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::keyspaces::{Keyspaces, queue_key};
 use crate::ledger::Ledger;
-use crate::record::{ClaimRecord, FORMAT, Fate, HostRecord, LinkRecord, decode};
+use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, decode};
 use crate::survey;
 use crate::tables::{Row, Scan};
 
@@ -120,18 +120,8 @@ impl Reader {
                 opened => break opened?,
             }
         };
+        cold.check_format(path)?;
         let store = cold.keyspaces();
-        if let Some(format) = store
-            .meta
-            .get("format")?
-            .filter(|format| **format != [FORMAT])
-        {
-            return Err(Error::Version {
-                path: path.into(),
-                found: format.first().copied().unwrap_or(0),
-                expected: FORMAT,
-            });
-        }
         let mut reader = Self {
             shared: Shared::of(&store),
             seed: KeySeed(0),

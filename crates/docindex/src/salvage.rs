@@ -26,6 +26,7 @@ const GROUP: usize = 4096;
 /// opened again after trouble nothing may be wrong with it; then it stays as it is.
 pub(crate) fn rescue(path: &Path, memory: u64, must: bool) -> Result<Option<String>> {
     let old = Cold::open(path, memory, Hold::Alone)?;
+    old.check_format(path)?;
     if !must && old.survey(legible).is_empty() {
         return Ok(None);
     }
@@ -243,6 +244,10 @@ impl Mending<'_> {
             ledger.pages += u64::from(is_page);
             if let Some(fate) = fate.as_ref().filter(|fate| fate.due.is_none()) {
                 ledger.finish(fate.report.outcome.class);
+                if let Some(due) = fate.revisit.as_ref().and_then(|revisit| revisit.due) {
+                    self.batch.mark(&store.visits, &due_key(due, key));
+                    self.wrote()?;
+                }
                 continue;
             }
             host.0 += 1;

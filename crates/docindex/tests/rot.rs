@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use orbweaver_docindex::{DocIndex, Error, IndexOptions, Reader, Wanted, check};
 use orbweaver_model::{
-    CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome, OutcomeClass, Report, Timestamp,
+    CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome, OutcomeClass, Report, RobotsRecord,
+    Timestamp,
 };
 
 const URLS: u64 = 9000;
@@ -338,6 +339,53 @@ fn strangers_are_named_and_left_out() {
     assert_eq!((served, said), (URLS, true));
     let kept = around.path().join("index.damaged-1");
     assert!(kept.join("notes.jnl").exists() && kept.join("readme").exists());
+}
+
+/// Everything that a reader tells.
+fn all(reader: &Reader) -> String {
+    let entries: Vec<_> = reader.entries().map(Result::unwrap).collect();
+    let hosts: Vec<_> = reader.hosts().map(Result::unwrap).collect();
+    let robots = reader.robots("http://h1.example:80").unwrap();
+    let seeds: Vec<_> = reader.seeds().map(Result::unwrap).collect();
+    let one = &entries[entries.len() / 2];
+    let again = reader.entry(one.link.url.key(reader.seed())).unwrap();
+    assert_eq!(again.as_ref(), Some(one));
+    let host = reader.host(one.link.url.host()).unwrap();
+    let rests: Vec<_> = entries
+        .iter()
+        .step_by(500)
+        .map(|e| reader.rest(e).unwrap())
+        .collect();
+    let ledger = reader.ledger().unwrap();
+    format!("{entries:?} {hosts:?} {robots:?} {seeds:?} {host:?} {rests:?} {ledger:?}")
+}
+
+#[test]
+fn the_files_say_what_the_store_says() {
+    let around = tempfile::tempdir().unwrap();
+    let dir = around.path().join("index");
+    make(&dir);
+    let mut index = open(&dir).unwrap();
+    // Large enough to be compressed in the journal.
+    let robots = RobotsRecord {
+        fetched: at(5),
+        expires: at(6),
+        status: 200,
+        body: b"Disallow: /a\n".repeat(2000),
+    };
+    let origin = "http://h1.example:80".into();
+    index.apply([Event::Robots { origin, robots }]).unwrap();
+    let wanted = Wanted {
+        urls: 700,
+        per_host: 30,
+        reject: HashSet::new(),
+    };
+    index.candidates(&wanted, at(7)).unwrap();
+    let live = all(&index.reader());
+    drop(index);
+    let cold = all(&Reader::open(&dir, 4 << 20).unwrap());
+    assert!(live.contains("status: 200") && live.contains("Claimed"));
+    assert!(live == cold, "they differ");
 }
 
 #[test]

@@ -168,6 +168,8 @@ mod tests {
             after("Sun, 06 Nov 1994 08:50:37 GMT"),
             Some(Duration::from_secs(60))
         );
+        let end = after("Fri, 31 Dec 9999 23:59:59 GMT").unwrap();
+        assert!(end > Duration::from_secs(8000 * 365 * 86_400), "{end:?}");
         for useless in ["soon", "-10", "", "Sun, 06 Nov 1994 08:48:37 GMT"] {
             assert_eq!(after(useless), None, "{useless}");
         }

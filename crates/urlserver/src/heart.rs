@@ -415,7 +415,7 @@ impl Heart {
         for candidate in urls {
             self.refuse(candidate, outcome.clone(), None);
         }
-        self.drop_jobs(slot, jobs, outcome, now);
+        self.drop_jobs(slot, jobs, &RobotsAnswer::unreachable(outcome), now);
         self.settle(slot, now);
     }
 

@@ -102,8 +102,12 @@ impl Heart {
         }
         let held = Outcome::because(
             OutcomeClass::DeniedRobots,
-            "the host it moved to asks for patience",
+            "robots.txt: the host it moved to asks for patience",
         );
+        let held = RobotsAnswer::Unreachable {
+            outcome: held,
+            wait: Some(until.since(now)),
+        };
         self.drop_jobs(slot, jobs, &held, now);
     }
 
@@ -113,13 +117,13 @@ impl Heart {
         &mut self,
         slot: u32,
         jobs: Vec<RobotsJob>,
-        why: &Outcome,
+        answer: &RobotsAnswer,
         now: Timestamp,
     ) {
         for job in jobs {
             match self.bench.pair(slot) {
                 Some((_, host)) if host.name == job.host => host.origin(job.door).forget(),
-                _ => self.robots_answered(job, RobotsAnswer::unreachable(why), now),
+                _ => self.robots_answered(job, answer.clone(), now),
             }
         }
     }

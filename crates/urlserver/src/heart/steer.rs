@@ -7,6 +7,7 @@ use std::time::Duration;
 use orbweaver_model::{HostSetting, Outcome, OutcomeClass, Timestamp};
 
 use super::Heart;
+use crate::message::RobotsAnswer;
 use crate::options::Rates;
 
 /// What is set for one host.
@@ -101,7 +102,7 @@ impl Heart {
         }
         if let Some(slot) = slot {
             let blocked = Outcome::because(OutcomeClass::DeniedRobots, MOVED_TO_BLOCKED);
-            self.drop_jobs(slot, jobs, &blocked, now);
+            self.drop_jobs(slot, jobs, &RobotsAnswer::unreachable(&blocked), now);
         }
     }
 }

@@ -149,6 +149,30 @@ fn a_server_that_names_a_time_gets_it() {
 }
 
 #[test]
+fn a_robots_txt_that_moved_to_a_host_that_asks_for_patience_gets_as_much() {
+    let mut rig = Rig::new(quick());
+    let hour = rig.now.after(Duration::from_secs(3600));
+    rig.heart.hold("b", hour, rig.now);
+    rig.give(&["http://a/1"]);
+    rig.notices.clear();
+    rig.robots("http://a", moved(Some("http://b/robots.txt")));
+    rig.none_out();
+    assert_eq!(chances(&mut rig), [("http://a/1".into(), 3_600_000)]);
+    // A short time is waited for.
+    let mut rig = Rig::new(quick());
+    let minute = rig.now.after(Duration::from_secs(60));
+    rig.heart.hold("b", minute, rig.now);
+    rig.give(&["http://a/1"]);
+    rig.robots("http://a", moved(Some("http://b/robots.txt")));
+    rig.pass(59_999);
+    rig.none_out();
+    rig.pass(1);
+    let order = rig.order("http://b/robots.txt");
+    rig.done_with(&order, Some(RobotsAnswer::Unavailable { status: 404 }));
+    rig.order("http://a/1");
+}
+
+#[test]
 fn when_the_host_itself_is_unreachable_its_urls_fail_as_it_did() {
     let mut rig = Rig::new(quick());
     rig.give(&["http://a/1"]);
