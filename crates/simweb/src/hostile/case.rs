@@ -83,6 +83,8 @@ pub(crate) enum Identity {
     SelfSigned,
     /// One of an issuer that nobody knows.
     UnknownIssuer,
+    /// A good one, and HTTP/2 is all that is spoken.
+    Two,
     /// No TLS at all: the script has the bare connection.
     None,
 }
@@ -100,7 +102,8 @@ pub struct Case {
     pub expect: &'static [&'static str],
     /// Requests that a good crawler makes at most, robots.txt not counted.
     pub max_requests: u64,
-    /// Bytes that it takes at most, what waits in the buffers of two kernels included.
+    /// Bytes that it takes at most over four connections, what waits in the buffers of two kernels included.
+    /// Of more connections, a quarter of it each.
     pub max_bytes: u64,
     /// A target that it must ask for as well.
     pub leads_to: Option<&'static str>,
@@ -166,6 +169,12 @@ impl Case {
 
     pub(crate) fn requests(mut self, most: u64) -> Self {
         self.max_requests = most;
+        self
+    }
+
+    /// Only time bounds what comes: the visitor cannot tell what belongs to which of its requests.
+    pub(crate) fn any_bytes(mut self) -> Self {
+        self.max_bytes = u64::MAX;
         self
     }
 

@@ -93,10 +93,12 @@ fn server_config(
     };
     let chain: Vec<CertificateDer<'static>> = vec![certificate.der().clone()];
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    Ok(
-        ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?,
-    )
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    if identity == Identity::Two {
+        config.alpn_protocols = vec![b"h2".to_vec()];
+    }
+    Ok(config)
 }

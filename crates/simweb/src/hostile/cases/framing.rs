@@ -145,6 +145,32 @@ fn chunks() -> Vec<Case> {
         )
         .never("/trailer"),
         Case::new(
+            "chunk-trailer-many",
+            "a trailer of five thousand fields",
+            &[SUCCESS, TRUNCATED],
+            |_| {
+                chunked(format!(
+                    "5\r\nhello\r\n0\r\n{}\r\n",
+                    "T: v\r\n".repeat(5000)
+                ))
+            },
+        ),
+        Case::new(
+            "chunk-extensions",
+            "a kilobyte of extensions to each byte",
+            &[SUCCESS, TRUNCATED, PROTOCOL],
+            |_| {
+                let chunk = format!("1;{}\r\nx\r\n", "e".repeat(1000));
+                chunked(format!("{}0\r\n\r\n", chunk.repeat(4000)))
+            },
+        ),
+        Case::new(
+            "chunk-end-without-line",
+            "a last chunk without its last line",
+            &[SUCCESS, TRUNCATED],
+            |_| raw_close(format!("{CHUNKED}5\r\nhello\r\n0")),
+        ),
+        Case::new(
             "length-and-chunks",
             "a length beside chunks",
             &[SUCCESS, PROTOCOL],

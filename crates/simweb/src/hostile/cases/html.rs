@@ -176,6 +176,15 @@ fn references() -> Vec<Case> {
             before_link(ask, "<base href='/'><base href='//x/'>".repeat(50))
         })
         .leads_to("/next"),
+        case(
+            "base-foreign",
+            "bases in an SVG and in a template",
+            |ask: &Ask| {
+                let bases = "<svg><base href=/s/></svg><template><base href=/t/></template>";
+                first(ask, page(format!("{bases}{}", link("next"))), page("hello"))
+            },
+        )
+        .leads_to("/next"),
         case("base-inside", "a base on 127.0.0.1", |ask: &Ask| {
             page(format!(
                 "<base href='http://127.0.0.1:{}/'>{}",

@@ -262,6 +262,30 @@ fn odd() -> Vec<Case> {
             },
         ),
         Case::new(
+            "three-slashes",
+            "a Location with three slashes",
+            &[FOLLOWED],
+            |ask: &Ask| {
+                let to = format!("///{}/next", ask.authority);
+                first(ask, moved(&to), page("hello"))
+            },
+        )
+        .leads_to("/next"),
+        Case::new("one-slash", "to http:/next", &[FOLLOWED], |ask: &Ask| {
+            first(ask, moved("http:/next"), page("hello"))
+        })
+        .leads_to("/next"),
+        Case::new("no-slash", "to http:next", &[FOLLOWED], |ask: &Ask| {
+            first(ask, moved("http:next"), page("hello"))
+        })
+        .leads_to("/next"),
+        Case::new(
+            "userinfo-is-the-host",
+            "to 127.0.0.1 with this host as the user",
+            &[FOLLOWED, REDIRECT_REFUSED],
+            |ask: &Ask| moved(&format!("http://{}@127.0.0.1:{}/", ask.authority, ask.port)),
+        ),
+        Case::new(
             "line-break",
             "a Location with an encoded line break",
             &[FOLLOWED],

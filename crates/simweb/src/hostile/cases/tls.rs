@@ -1,4 +1,4 @@
-//! Certificates and handshakes that are wrong.
+//! Certificates and handshakes that are wrong, and what is no HTTP/2 behind a good one.
 
 use crate::hostile::case::{Case, Door, Identity, class::*};
 use crate::hostile::script::{Act, Ask, OPEN, PAGE, link, message, page, raw_close};
@@ -22,6 +22,85 @@ fn bare(name: &'static str, does: &'static str, greet: fn(u64) -> Vec<Act>) -> C
 }
 
 pub(super) fn cases() -> Vec<Case> {
+    let mut cases = handshakes();
+    cases.extend(second_version());
+    cases
+}
+
+/// A frame of HTTP/2: its length in three bytes, kind, flags, stream, payload.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap_or_default();
+    let mut frame = length.to_be_bytes().get(1..).unwrap_or_default().to_vec();
+    frame.extend_from_slice(&[kind, flags, 0, 0, 0, stream]);
+    frame.extend_from_slice(payload);
+    frame
+}
+
+/// Empty settings, which every server says first.
+fn settings() -> Act {
+    Act::Send(frame(4, 0, 0, b""))
+}
+
+/// The client believes in HTTP/2 and gets this. A robots.txt that fails is asked for some times.
+fn second_version() -> Vec<Case> {
+    let two = |name, does, greet: fn(u64) -> Vec<Act>| {
+        Case::new(name, does, &[PROTOCOL, TIMEOUT], |_| vec![Act::Close])
+            .door(Door::Tls(Identity::Two))
+            .greet(greet)
+            .requests(0)
+    };
+    vec![
+        two("two-noise", "noise in place of HTTP/2", |_| {
+            raw_close(vec![0xa5; 4096])
+        }),
+        two("two-is-one", "HTTP/1 where HTTP/2 was agreed on", |_| {
+            raw_close(message(PAGE, "hello"))
+        }),
+        two("two-closed", "the end in place of HTTP/2", |_| {
+            vec![Act::Close]
+        }),
+        two("two-goodbye", "a goodbye before the first request", |_| {
+            vec![settings(), Act::Send(frame(7, 0, 0, &[0; 8])), Act::Silence]
+        }),
+        two("two-fields", "half a megabyte of a head of HTTP/2", |_| {
+            // :status 200, then one field of eight letters again and again, and never the last piece.
+            let field = b"\x00\x04x-no\x08nonsense".repeat(500);
+            vec![
+                settings(),
+                Act::Send(frame(1, 0, 1, b"\x88")),
+                Act::Send(frame(9, 0, 1, &field).repeat(60)),
+                Act::Silence,
+            ]
+        }),
+        two("two-huge", "a frame of 16 MiB", |_| {
+            vec![
+                settings(),
+                Act::Send(b"\xff\xff\xff\x00\x00\x00\x00\x00\x01".to_vec()),
+                Act::Send(vec![b'x'; 400_000]),
+                Act::Silence,
+            ]
+        }),
+        two("two-silent", "HTTP/2 agreed on, and then nothing", |_| {
+            vec![Act::Silence]
+        })
+        .slow(),
+        two("two-pings", "pings without end, and nobody reads", |_| {
+            vec![
+                settings(),
+                Act::Forever(frame(6, 0, 0, b"whatever").repeat(200)),
+            ]
+        })
+        .any_bytes()
+        .slow(),
+        two("two-settings", "settings without end", |_| {
+            vec![Act::Forever(frame(4, 0, 0, b"").repeat(200))]
+        })
+        .any_bytes()
+        .slow(),
+    ]
+}
+
+fn handshakes() -> Vec<Case> {
     vec![
         shown("good", "nothing wrong", Identity::Good).leads_to("/next"),
         shown(
