@@ -289,3 +289,61 @@ impl Mending<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use orbweaver_model::{Event, Link, LinkKind, NewLink, Outcome, OutcomeClass, Report, Revisit};
+
+    use super::*;
+    use crate::candidates::Wanted;
+    use crate::index::{DocIndex, IndexOptions};
+
+    /// A plan is kept with the URL too: when the list of plans is damaged, it is made anew.
+    #[test]
+    fn what_was_planned_is_planned_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = Timestamp::from_millis;
+        let options = IndexOptions::default();
+        let memory = options.memory;
+        let mut index = DocIndex::open(dir.path(), options, at(1)).unwrap();
+        let link = Link {
+            url: orbweaver_model::CrawlUrl::from_canonical("http://a/1").unwrap(),
+            kind: LinkKind::A,
+            depth: 0,
+            priority: 0,
+            via: None,
+            chain: Vec::new(),
+        };
+        let key = link.url.key(index.seed());
+        let links = vec![NewLink {
+            link,
+            refused: None,
+        }];
+        index.apply([Event::Links { links, at: at(1) }]).unwrap();
+        let wanted = Wanted {
+            urls: 1,
+            per_host: 1,
+            reject: Default::default(),
+        };
+        assert_eq!(index.candidates(&wanted, at(2)).unwrap().len(), 1);
+        let done = Event::Done {
+            key,
+            report: Report::unasked(Outcome::plain(OutcomeClass::DeniedRobots), at(3)),
+            links: Vec::new(),
+            revisit: Some(Box::new(Revisit {
+                due: Some(at(500)),
+                ..Revisit::unvisited(at(3))
+            })),
+        };
+        index.apply([done]).unwrap();
+        drop(index);
+        let store = Keyspaces::reopen(dir.path(), memory).unwrap();
+        let place = due_key(at(500), key);
+        let mut batch = Batch::new(&store);
+        batch.remove(&store.visits, &place);
+        batch.commit().unwrap();
+        assert!(!store.visits.contains_key(place).unwrap());
+        reconcile(&store).unwrap();
+        assert!(store.visits.contains_key(place).unwrap());
+    }
+}

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use orbweaver_docindex::{DocIndex, Error, IndexOptions, Reader, Wanted, check};
 use orbweaver_model::{
-    CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome, OutcomeClass, Report, RobotsRecord,
-    Timestamp,
+    CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome, OutcomeClass, Report, Revisit,
+    RobotsRecord, Timestamp,
 };
 
 const URLS: u64 = 9000;
@@ -76,7 +76,12 @@ fn make(dir: &Path) {
                 ..Report::unasked(Outcome::plain(OutcomeClass::Success), at(3))
             },
             links: Vec::new(),
-            revisit: None,
+            // To be visited again, long after these tests.
+            revisit: Some(Box::new(Revisit {
+                visits: 1,
+                due: Some(at(1_000_000)),
+                ..Revisit::unvisited(at(3))
+            })),
         };
         let finished = found.into_iter().take(if round == 7 { 100 } else { 400 });
         index.apply(finished.map(done)).unwrap();
