@@ -183,11 +183,12 @@ fn take(file: &mut impl Read, scratch: &mut Vec<u8>, count: u64) -> io::Result<(
 fn to_trailer(file: &mut impl Read) -> io::Result<Option<u64>> {
     let mut window = [0; 4];
     let mut chunk = vec![0; 1 << 17];
+    let nothing = vec![0; chunk.len()];
     let mut passed = 0;
     loop {
         let count = file.read(&mut chunk)?;
-        // A new journal is 64 MiB of nothing.
-        if count > 0 && chunk.iter().take(count).all(|byte| *byte == 0) {
+        // A new journal is 64 MiB of nothing; comparing it with nothing is as fast as reading it.
+        if count > 0 && chunk.get(..count) == nothing.get(..count) {
             passed += count as u64;
             window = [0; 4];
             continue;

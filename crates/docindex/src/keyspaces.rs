@@ -90,6 +90,8 @@ impl Keyspaces {
     pub(crate) fn open(path: &Path, memory: u64) -> Result<Self> {
         if !path.exists() {
             Self::create(path, memory)?;
+            // What was made just now needs no survey, which would read 64 MiB of empty journal.
+            return Self::open_at(path, memory);
         }
         Self::reopen(path, memory)
     }

@@ -254,8 +254,11 @@ const HEAD: usize = 5;
 
 /// Writes a record.
 pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    // Nearly all records fit, and none of those makes the vector grow.
+    let mut head = Vec::with_capacity(256);
+    head.extend_from_slice(&[FORMAT, 0, 0, 0, 0]);
     // Writing plain data into a vector cannot fail; an empty value would be found by every reader.
-    let mut bytes = postcard::to_extend(record, vec![FORMAT, 0, 0, 0, 0]).unwrap_or_default();
+    let mut bytes = postcard::to_extend(record, head).unwrap_or_default();
     if let Some((head, rest)) = bytes.split_at_mut_checked(HEAD) {
         let sum = checksum(rest);
         if let Some(place) = head.get_mut(1..) {
