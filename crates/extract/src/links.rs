@@ -42,11 +42,14 @@ pub struct Links {
     cut: bool,
 }
 
+/// Room for the references of an ordinary page, so that it need not be made eight times over.
+const ROOM: usize = 64;
+
 impl Links {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            text: String::new(),
-            items: Vec::new(),
+            text: String::with_capacity(ROOM * 32),
+            items: Vec::with_capacity(ROOM),
             max_links: limits.max_links_per_page,
             max_bytes: limits.max_url_bytes,
             cut: false,

@@ -114,6 +114,15 @@ fn push_field(line: &mut String, name: &str, value: &str) {
 /// A JSON string in ASCII, the way Python's json module writes it.
 fn push_string(line: &mut String, text: &str) {
     line.push('"');
+    // Nearly all texts need no escape, and a look at their bytes shows it.
+    if text
+        .bytes()
+        .all(|b| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\')
+    {
+        line.push_str(text);
+        line.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => line.push_str("\\\""),
