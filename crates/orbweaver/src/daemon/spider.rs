@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use orbweaver_spider::{AddressPolicy, ByteBudget, Spider, SpiderOptions, TlsOptions};
-use orbweaver_wire::WireError;
+use orbweaver_wire::{Complaints, WireError};
 
 use self::bench::Bench;
 use self::tickets::Tickets;
@@ -75,8 +75,15 @@ async fn serve(settings: SpiderSettings, fetching: tokio::runtime::Handle) -> Re
     let tickets = Arc::new(Tickets::new(settings.update));
     tokio::spawn(tickets::tick(Arc::clone(&tickets)));
     let bench = Arc::new(Bench::new(
-        spider, tickets, parcels, fetching, clock, &settings,
+        spider,
+        tickets,
+        parcels,
+        fetching,
+        Arc::clone(&clock),
+        &settings,
     ));
+    // Strangers must not be able to fill a disk with what is said about them.
+    let mut complaints = Complaints::default();
     let (stop, stopped) = watch::channel(false);
     info!("listening on {} for orders", listener.address());
     loop {
@@ -89,7 +96,11 @@ async fn serve(settings: SpiderSettings, fetching: tokio::runtime::Handle) -> Re
                     warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-                Err(error) => warn!(%error, "a connection was refused"),
+                Err(error) => {
+                    if let Some(count) = complaints.count(clock()) {
+                        warn!(%error, count, "a connection was refused");
+                    }
+                }
             },
             () = signals.next() => break,
         }

@@ -19,6 +19,8 @@ use super::keeper::Keeper;
 
 /// Accepts followers for ever.
 pub(super) async fn accept(mut listener: Listener, keeper: Arc<Keeper>) {
+    // Strangers must not be able to fill a disk with what is said about them.
+    let mut complaints = Complaints::default();
     loop {
         match listener.accept().await {
             Ok(connection) => {
@@ -28,7 +30,11 @@ pub(super) async fn accept(mut listener: Listener, keeper: Arc<Keeper>) {
                 warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
-            Err(error) => warn!(%error, "a connection was refused"),
+            Err(error) => {
+                if let Some(count) = complaints.count((keeper.clock)()) {
+                    warn!(%error, count, "a connection was refused");
+                }
+            }
         }
     }
 }
