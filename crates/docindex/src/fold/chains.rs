@@ -111,8 +111,8 @@ pub(super) fn breaks_chain(class: OutcomeClass) -> bool {
 }
 
 fn refused_target(target: &Outcome) -> Outcome {
-    Outcome::because(
-        OutcomeClass::RedirectRefused,
-        format!("its target is refused: {}", target.reason),
-    )
+    const SAYS: &str = "its target is refused: ";
+    // Said once, however long the chain is.
+    let reason = target.reason.strip_prefix(SAYS).unwrap_or(&target.reason);
+    Outcome::because(OutcomeClass::RedirectRefused, format!("{SAYS}{reason}"))
 }
