@@ -19,7 +19,9 @@ use crate::sources::Sources;
 /// Starts from the URLs given, follows links within the scope, obeys robots.txt, asks each host gently,
 /// and keeps every answer in WARC files with a CDXJ index. A crawl that was stopped or killed goes on
 /// where it was when the same command, or just `orbweaver crawl -o DIR`, is run again.
+// A negative number is a wrong number and not an unknown flag.
 #[derive(clap::Args, Debug)]
+#[command(allow_negative_numbers = true)]
 #[command(after_help = "\
 Examples:
   orbweaver crawl https://example.org -o example/

@@ -326,6 +326,20 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
+fn wrong_numbers_are_named_for_what_they_are() {
+    let place = Place::new();
+    let junk = place.file("ca.pem", "no certificate");
+    for (flag, value, named) in [
+        ("--rate", "-1", "rate must be"),
+        ("--pages", "-5", "--pages"),
+        ("--ca", junk.as_str(), "root certificates"),
+    ] {
+        let ended = run(place.crawl(&["http://127.0.0.1:1/", flag, value])).expect(2);
+        assert!(ended.stderr.contains(named), "{flag}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn progress_in_json_is_an_object_a_line() {
     let web = web();
     let place = Place::new();
