@@ -191,9 +191,9 @@ impl Reader {
         Ok(ledger)
     }
 
-    /// How far the results of a store elsewhere are folded; 0 when there is none.
-    pub fn results(&self) -> Result<u64> {
-        Ok(self.meta("results")?.unwrap_or(0))
+    /// How far the results of a store elsewhere are folded; none when the archive is beside the index.
+    pub fn results(&self) -> Result<Option<u64>> {
+        self.meta("results")
     }
 
     /// One URL.

@@ -194,6 +194,11 @@ impl Ring {
         docs.plan_visits(settings.recrawl)?;
         let reader = docs.reader();
         let followed = docs.results();
+        if is_service {
+            // From now on the index says that the archive is elsewhere.
+            let position = followed;
+            docs.apply([Event::Results { position }])?;
+        }
         let (orders, order_queue) = mpsc::channel(settings.concurrency);
         let (notices, notice_queue) = mpsc::channel(1024);
         let resolver_options = ResolverOptions {

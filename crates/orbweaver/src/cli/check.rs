@@ -217,7 +217,7 @@ fn read_index(dir: &CrawlDir) -> Result<Vec<u8>> {
     };
     write_index_findings(&reader, &mut found)?;
     // What a URL server has heard of is in the archive of a store elsewhere.
-    if reader.results()? == 0 {
+    if reader.results()?.is_none() {
         write_unarchived(dir, &reader, &mut found)?;
     }
     Ok(found)

@@ -338,6 +338,8 @@ fn a_url_server_speaks_to_a_spider_that_knows_only_the_document() {
             == 3
     });
     end(running);
+    // What it has heard of is in an archive that it knows nothing of.
+    run(["check", index]).expect(0);
 }
 
 #[test]
