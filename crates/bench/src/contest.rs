@@ -31,7 +31,7 @@ pub(crate) struct Contestant {
 }
 
 /// Ours, in the order of what they do.
-const OURS: [Contestant; 3] = [
+const OURS: [Contestant; 4] = [
     Contestant {
         name: "raw",
         peer: false,
@@ -46,6 +46,11 @@ const OURS: [Contestant; 3] = [
         name: "orbweaver",
         peer: false,
         command: orbweaver,
+    },
+    Contestant {
+        name: "all-cores",
+        peer: false,
+        command: all_cores,
     },
 ];
 
@@ -117,6 +122,16 @@ fn orbweaver(task: &Task<'_>) -> Result<Command> {
         .args(["--concurrency", &CONCURRENCY.to_string()])
         .arg("-o")
         .arg(&task.out);
+    Ok(command)
+}
+
+/// The same with a worker for every core instead of every other.
+fn all_cores(task: &Task<'_>) -> Result<Command> {
+    let cores = std::thread::available_parallelism()?;
+    let config = task.out.with_extension("toml");
+    std::fs::write(&config, format!("[fetch]\nworkers = {cores}\n"))?;
+    let mut command = orbweaver(task)?;
+    command.arg("-c").arg(config);
     Ok(command)
 }
 
