@@ -2,7 +2,8 @@
 //!
 //! A restart takes seconds, a broken deployment minutes, a move of the machine a day. So the file is asked for
 //! five times within a minute, while the URLs of its origin wait for it. When that has not helped they are
-//! refused, and get another chance ten minutes later, then twice as long after each time in vain, up to a day.
+//! refused, and get another chance ten minutes later, then twice as long after each time in vain, up to a day. Such
+//! a chance is one request: whoever has been down for minutes is not helped by five.
 //! What becomes of that chance is the business of the doc index.
 
 use std::hash::BuildHasher;
@@ -40,7 +41,11 @@ impl Heart {
     ) {
         let wait = wait.unwrap_or_default();
         let wait = wait.min(self.options.limits.retry_after_cap);
-        let pause = PAUSES.get(usize::from(job.attempts));
+        let mut is_first = true;
+        self.with_host(&job.host, now, |host| {
+            is_first = host.origin(job.door).outages == 0;
+        });
+        let pause = PAUSES.get(usize::from(job.attempts)).filter(|_| is_first);
         let pause = pause.map(|halves| self.options.robots_delay / 2 * *halves);
         match pause.filter(|_| wait <= PATIENCE) {
             Some(pause) => {

@@ -101,7 +101,16 @@ fn another_chance_comes_later_after_each_time_in_vain_and_every_day_at_last() {
     let mut expected = 600_000;
     for round in 0..12 {
         rig.give(&["http://a/1"]);
-        let refused = fail(&mut rig, "http://a");
+        // The first time it is asked for five times, then once.
+        let refused = match round {
+            0 => fail(&mut rig, "http://a"),
+            _ => {
+                rig.notices.clear();
+                rig.robots("http://a", server_error());
+                rig.none_out();
+                chances(&mut rig)
+            }
+        };
         let [(url, wait)] = refused.as_slice() else {
             panic!("{refused:?}");
         };
