@@ -92,7 +92,7 @@ impl Hosts {
 
     /// A waiting URL is handed out.
     pub(crate) fn claim(&mut self, hash: u64, rank: u64) {
-        let host = self.touch(hash);
+        let host = self.known(hash);
         host.waiting = host.waiting.saturating_sub(1);
         host.claimed += 1;
         host.cursor = host.cursor.max(rank + 1);
@@ -116,7 +116,7 @@ impl Hosts {
 
     /// A URL that was handed out is answered.
     pub(crate) fn unclaim(&mut self, hash: u64) {
-        let host = self.touch(hash);
+        let host = self.known(hash);
         host.claimed = host.claimed.saturating_sub(1);
         let domain = host.domain;
         if let Some(total) = self.domains.as_mut().and_then(|all| all.get_mut(domain)) {
@@ -131,6 +131,11 @@ impl Hosts {
 
     pub(crate) fn get(&self, hash: u64) -> Option<&Host> {
         self.by_hash.get(&hash)
+    }
+
+    /// The host, when only what this process knows of it changes: its record need not be written.
+    fn known(&mut self, hash: u64) -> &mut Host {
+        self.by_hash.entry(hash).or_default()
     }
 
     /// The host, to be changed; its record goes into the next commit.
@@ -174,7 +179,7 @@ impl Hosts {
 
     /// A URL waits for the host at this rank.
     pub(crate) fn waits(&mut self, hash: u64, rank: u64) {
-        let host = self.touch(hash);
+        let host = self.known(hash);
         host.waiting += 1;
         host.cursor = host.cursor.min(rank);
         if !host.in_turn {
