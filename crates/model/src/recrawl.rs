@@ -119,18 +119,21 @@ impl Default for ChangeRate {
 }
 
 impl ChangeRate {
-    /// Takes in a visit `elapsed` after the one before.
+    /// Takes in a visit `elapsed` after the one before. In logarithms: a page that was left alone for a thousand
+    /// intervals and has not changed makes all weights too small for numbers, but not as small as one another.
     pub fn observe(&mut self, elapsed: Duration, changed: bool, bounds: RecrawlBounds) {
-        let t = elapsed.as_secs_f64();
-        let mut weights = self.0.map(f64::from);
+        // A visit in the same moment tells nothing.
+        let t = elapsed.as_secs_f64().max(1e-3);
+        let mut weights = self.0.map(|weight| f64::from(weight).ln());
         for (weight, interval) in weights.iter_mut().zip(candidates()) {
-            let same = (-t / interval).exp();
-            *weight *= if changed { 1.0 - same } else { same };
+            let same = -t / interval;
+            *weight += if changed { (-same.exp_m1()).ln() } else { same };
         }
         let within = bounds.candidates().filter_map(|(k, _)| weights.get(k));
-        let greatest = within.copied().fold(f64::MIN_POSITIVE, f64::max);
+        let greatest = within.copied().fold(f64::NEG_INFINITY, f64::max);
         for (stored, weight) in self.0.iter_mut().zip(weights) {
-            *stored = (weight / greatest * 255.0).round().clamp(1.0, 255.0) as u8;
+            let share = (weight - greatest).exp();
+            *stored = (share * 255.0).round().clamp(1.0, 255.0) as u8;
         }
     }
 
