@@ -138,8 +138,9 @@ pub(crate) mod class {
     pub(crate) const DNS: &str = "failed_dns";
 }
 
-/// Two kernels keep this much on the way between two programs that do not read.
-const IN_FLIGHT: u64 = 12 << 20;
+/// Two kernels keep this much on the way of four connections between programs that do not read: up to four
+/// megabytes to send, and as much or more received. What is read without end is more than any of it.
+const IN_FLIGHT: u64 = 48 << 20;
 
 impl Case {
     /// A case with the usual budget: two attempts at one small answer.
