@@ -23,6 +23,13 @@ pub struct Wanted {
     pub reject: HashSet<u64>,
 }
 
+impl Wanted {
+    /// How many of one more host, when so many URLs have been found.
+    fn of_host(&self, found: usize) -> usize {
+        self.per_host.min(self.urls.saturating_sub(found))
+    }
+}
+
 /// How far into the queue of a host to look for visits. What was fetched ranks before what was not, but for URLs
 /// that were found or promoted later.
 const FURTHEST_VISIT: usize = 4096;
@@ -68,10 +75,7 @@ impl<L: PartitionLog> DocIndex<L> {
                     continue;
                 }
             };
-            let most = wanted
-                .per_host
-                .min(wanted.urls - taken.found.len())
-                .min(room);
+            let most = wanted.of_host(taken.found.len()).min(room);
             let before = taken.found.len();
             self.take(host, most, false, &mut taken)?;
             *lent.entry(domain).or_default() += taken.found.len() - before;
@@ -135,10 +139,7 @@ impl<L: PartitionLog> DocIndex<L> {
             let Room::Urls(room) = self.room(*host, *lent, now) else {
                 continue;
             };
-            let most = wanted
-                .per_host
-                .min(wanted.urls - taken.found.len())
-                .min(room);
+            let most = wanted.of_host(taken.found.len()).min(room);
             let before = taken.found.len();
             self.take(*host, most, true, &mut taken)?;
             *lent += taken.found.len() - before;

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use orbweaver_model::{
-    Candidate, Claimed, Column, CrawlUrl, LinkKind, Outcome, OutcomeClass, Pace, Report, Revisit,
-    Spent, Timestamp, UrlKey,
+    Candidate, Claimed, Column, CrawlUrl, LinkKind, Outcome, Pace, Report, Revisit, Spent,
+    Timestamp, UrlKey,
 };
 
 use crate::error::{Error, Result};
@@ -221,25 +221,13 @@ impl HostRecord {
                 _ => average(self.millis, report.millis),
             };
             self.requests += 1;
-            match is_trouble(report) {
+            match report.outcome.class.is_trouble(report.status) {
                 true => self.pace.failed(),
                 false => self
                     .pace
                     .answered(Duration::from_millis(report.millis.into())),
             }
         }
-    }
-}
-
-/// The server is in trouble: no connection, no answer in time, or one with a status of 5xx.
-fn is_trouble(report: &Report) -> bool {
-    let class = report.outcome.class;
-    match report.status {
-        Some(status) => status >= 500,
-        None => matches!(
-            class,
-            OutcomeClass::Deferred | OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout
-        ),
     }
 }
 

@@ -88,6 +88,16 @@ impl OutcomeClass {
     pub const fn is_document(self) -> bool {
         matches!(self, Self::Success | Self::SuccessEmpty | Self::Truncated)
     }
+
+    /// True when the server is in trouble and is to be asked less: no connection, no answer in time, or one with a
+    /// status of 5xx. What is deferred without a status failed in one of these ways.
+    pub fn is_trouble(self, status: Option<u16>) -> bool {
+        match self {
+            Self::FailedConnect | Self::FailedTimeout => true,
+            Self::Deferred if status.is_none() => true,
+            _ => status.is_some_and(|status| status >= 500),
+        }
+    }
 }
 
 impl fmt::Display for OutcomeClass {

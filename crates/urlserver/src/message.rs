@@ -44,7 +44,7 @@ impl Done {
             first_byte: result.first_byte,
             ended: result.ended,
             connect_failed: result.outcome.class == OutcomeClass::FailedConnect,
-            failed: is_trouble(result),
+            failed: result.outcome.class.is_trouble(result.status()),
             robots: None,
         }
     }
@@ -61,15 +61,6 @@ impl Done {
             ..Self::page(result)
         }
     }
-}
-
-fn is_trouble(result: &FetchResult) -> bool {
-    let status = result.exchange.as_ref().map(|exchange| exchange.status);
-    status.is_some_and(|status| status >= 500)
-        || matches!(
-            result.outcome.class,
-            OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout
-        )
 }
 
 /// What came of asking for a robots.txt: the cases of RFC 9309 section 2.3.1.
