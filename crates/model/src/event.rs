@@ -38,7 +38,7 @@ pub struct Report {
     pub millis: u32,
     /// When the attempt ended.
     pub at: Timestamp,
-    /// The redirect's target as an absolute URL, or as written when it is none.
+    /// The redirect's target as an absolute URL; bounded and with hidden characters escaped when it is none.
     pub redirect: Option<String>,
 }
 

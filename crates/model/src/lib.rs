@@ -12,6 +12,7 @@ pub mod order;
 pub mod outcome;
 pub mod pace;
 pub mod recrawl;
+pub mod text;
 pub mod url;
 
 pub use clock::{Clock, Timestamp};

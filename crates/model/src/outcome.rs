@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text;
+
 /// The column of the ledger in which a finished URL is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Column {
@@ -141,11 +143,11 @@ impl Outcome {
         }
     }
 
-    /// An outcome with its reason.
+    /// An outcome with its reason, which may hold text from outside: it is kept bounded and without hidden characters.
     pub fn because(class: OutcomeClass, reason: impl Into<String>) -> Self {
         Self {
             class,
-            reason: reason.into(),
+            reason: text::bounded(reason.into(), text::MAX_REASON),
         }
     }
 }

@@ -232,7 +232,8 @@ mod tests {
 
     fn log() -> (tempfile::TempDir, Changes) {
         let place = tempfile::tempdir().unwrap();
-        let dir = CrawlDir::create(&place.path().join("crawl")).unwrap();
+        let held = CrawlDir::hold(&place.path().join("crawl")).unwrap();
+        let dir = held.dir().clone();
         (place, Changes::of(&dir))
     }
 

@@ -62,6 +62,8 @@ layer! {
         depth: u16,
         /// Fetch pictures, styles and scripts too.
         requisites: bool,
+        /// Fetch the sitemaps that robots.txt files name.
+        sitemaps: bool,
         /// Remove session ids from URLs.
         strip_session_ids: bool,
         /// Obey rel=nofollow, meta robots and X-Robots-Tag.

@@ -4,8 +4,8 @@
 //! go through the ring; both ask here instead. Question: one line with a JSON object. Answer: JSON lines,
 //! then the end of the connection. What is answered is decided in `helm.rs`.
 
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::crawl_dir::CrawlDir;
+use crate::crawl_dir::{CrawlDir, not_allowed};
 use crate::exit::{Ending, Fatal, ending_of};
+use crate::terminal;
 
 const NAME: &str = "control.sock";
 /// A question that does not come, or an answer that nobody reads, ends the connection.
@@ -90,6 +91,8 @@ struct Refusal {
 /// The socket of a running crawl; gone when dropped.
 pub(crate) struct Control {
     path: PathBuf,
+    /// Its inode: what another process has put in its place stays.
+    inode: u64,
 }
 
 impl Control {
@@ -104,6 +107,7 @@ impl Control {
         let listener = UnixListener::bind(short(&path)?.as_path())
             .with_context(|| format!("cannot listen on {}", path.display()))?;
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
+        let inode = std::fs::metadata(&path)?.ino();
         let answer = Arc::new(answer);
         thread::Builder::new()
             .name("control".into())
@@ -117,13 +121,15 @@ impl Control {
                     });
                 }
             })?;
-        Ok(Self { path })
+        Ok(Self { path, inode })
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if std::fs::metadata(&self.path).is_ok_and(|about| about.ino() == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -144,7 +150,7 @@ fn serve(
             error: format!("{error:#}"),
             code: ending_of(&error) as u8,
         };
-        writeln!(out, "{}", serde_json::to_string(&refusal)?)?;
+        writeln!(out, "{}", terminal::json(&refusal))?;
     }
     Ok(out.flush()?)
 }
@@ -152,8 +158,13 @@ fn serve(
 /// Asks a running crawl for lines; none when there is none.
 pub(crate) fn ask(dir: &CrawlDir, question: &Question) -> Result<Option<impl BufRead + use<>>> {
     let path = dir.path().join(NAME);
-    let Ok(stream) = UnixStream::connect(short(&path)?.as_path()) else {
-        return Ok(None);
+    let stream = match UnixStream::connect(short(&path)?.as_path()) {
+        Ok(stream) => stream,
+        // A crawl of another user. A socket that a kill has left behind refuses all the same.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && dir.is_held() => {
+            return Err(not_allowed(&path));
+        }
+        Err(_) => return Ok(None),
     };
     let line = serde_json::to_string(question)?;
     writeln!(&stream, "{line}").context("the crawl is just ending; try again")?;
@@ -192,8 +203,10 @@ pub(crate) fn refusal(line: &[u8]) -> Option<anyhow::Error> {
 fn short(path: &Path) -> Result<ShortPath> {
     use std::os::fd::AsRawFd;
     let parent = path.parent().unwrap_or(Path::new("."));
-    let handle =
-        std::fs::File::open(parent).with_context(|| format!("cannot open {}", parent.display()))?;
+    let handle = std::fs::File::open(parent).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => not_allowed(parent),
+        _ => anyhow::Error::new(error).context(format!("cannot open {}", parent.display())),
+    })?;
     let name = format!("/proc/self/fd/{}/{NAME}", handle.as_raw_fd());
     Ok(ShortPath {
         path: name.into(),
@@ -218,7 +231,8 @@ mod tests {
 
     fn dir() -> (tempfile::TempDir, CrawlDir) {
         let place = tempfile::tempdir().unwrap();
-        let dir = CrawlDir::create(&place.path().join("crawl")).unwrap();
+        let held = CrawlDir::hold(&place.path().join("crawl")).unwrap();
+        let dir = held.dir().clone();
         (place, dir)
     }
 

@@ -20,6 +20,7 @@ use orbweaver_store::{Archive, Archivist, Capture, Scratch};
 
 use crate::helm::lock;
 use crate::indexer::Indexer;
+use crate::notices::Notices;
 use crate::redirect;
 use crate::retry::Decision;
 use crate::revisit;
@@ -38,6 +39,8 @@ pub(crate) struct Harvest {
     pub(crate) limits: Limits,
     pub(crate) agent: String,
     pub(crate) obey_nofollow: bool,
+    /// Sitemaps that robots.txt files name are fetched.
+    pub(crate) sitemaps: bool,
     /// When finished pages are visited again; none when they are not.
     pub(crate) recrawl: Option<RecrawlBounds>,
     pub(crate) policy: AddressPolicy,
@@ -47,6 +50,8 @@ pub(crate) struct Harvest {
     /// URLs that many pages link to, with their better priorities, until there are enough for an event.
     pub(crate) promoted: Mutex<Vec<(UrlKey, u8)>>,
     pub(crate) counters: Counters,
+    /// What the summary has to tell beyond the counts.
+    pub(crate) notices: Notices,
 }
 
 /// The archive of this process.
@@ -95,7 +100,7 @@ pub(crate) struct Counters {
     /// Documents among them.
     pub(crate) documents: AtomicU64,
     /// Failures among them.
-    pub(crate) errors: AtomicU64,
+    pub(crate) failed: AtomicU64,
     /// Bytes received.
     pub(crate) bytes: AtomicU64,
 }
@@ -203,6 +208,9 @@ impl Harvest {
 
     /// Sitemaps named by a robots.txt, as links.
     pub(crate) fn sitemaps(&self, origin: &str, urls: &[Box<str>], at: Timestamp) -> Option<Event> {
+        if !self.sitemaps {
+            return None;
+        }
         let base = CrawlUrl::from_canonical(&format!("{origin}/robots.txt")).ok()?;
         let page = PageRef {
             key: base.key(self.seed),
@@ -295,7 +303,7 @@ impl Harvest {
         };
         let reading = orbweaver_extract::read(&page);
         if let Some(note) = reading.notes.first().filter(|_| outcome.reason.is_empty()) {
-            outcome.reason = note.to_string();
+            *outcome = Outcome::because(outcome.class, note.to_string());
         }
         let copy = (reading.media == Media::Html)
             .then(|| {
@@ -363,7 +371,7 @@ impl Harvest {
     /// Counts a URL that the URL server gave up.
     pub(crate) fn count_refusal(&self, outcome: &Outcome) {
         if outcome.class.column() == Column::Failed {
-            self.counters.errors.fetch_add(1, Ordering::Relaxed);
+            self.counters.failed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -375,7 +383,7 @@ impl Harvest {
         if outcome.class.is_document() {
             self.counters.documents.fetch_add(1, Ordering::Relaxed);
         } else if outcome.class.column() == Column::Failed {
-            self.counters.errors.fetch_add(1, Ordering::Relaxed);
+            self.counters.failed.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

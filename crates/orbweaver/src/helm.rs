@@ -32,6 +32,8 @@ use crate::slow::{self, Facts, Slow};
 use crate::sources::Sources;
 use crate::space::Space;
 use crate::steer::{HostChange, Said};
+use crate::terminal;
+use crate::units::counted;
 use crate::why::{self, Why};
 
 /// What an operator wants of the whole run.
@@ -257,11 +259,12 @@ impl Helm {
             .filter(|url| self.harvest.seen.contains(url.key(self.reader.seed())))
             .count();
         self.indexer.change(event)?;
-        let mut answer = said(n, format!("{} URLs added as seeds", urls.len()));
+        let mut answer = said(n, format!("{} added as seeds", counted(urls.len() as u64, "URL")));
         answer.details = details;
         if known > 0 {
+            let dir = self.dir.path().display();
             answer.details.push(format!(
-                "{known} of them were known already; `orbweaver why DIR URL` says what became of each"
+                "{known} of them known already; `orbweaver why {dir} URL` says what became of one"
             ));
         }
         Ok(answer)
@@ -295,7 +298,7 @@ fn said(n: u64, said: String) -> Said {
 }
 
 fn line(out: &mut dyn Write, answer: &impl Serialize) -> Result<()> {
-    Ok(writeln!(out, "{}", serde_json::to_string(answer)?)?)
+    Ok(writeln!(out, "{}", terminal::json(answer))?)
 }
 
 /// A thread that failed while it held the lock has left nothing half done: what is behind these locks is

@@ -16,6 +16,7 @@ mod helm;
 mod hosts;
 mod indexer;
 mod machine;
+mod notices;
 mod pipeline;
 mod progress;
 mod redirect;
@@ -27,6 +28,7 @@ mod sources;
 mod space;
 mod steer;
 mod summary;
+mod terminal;
 mod units;
 mod why;
 
@@ -47,7 +49,9 @@ fn main() -> ExitCode {
             if is_broken_pipe(&error) {
                 return exit::Ending::Done.into();
             }
-            let _ = writeln!(std::io::stderr(), "orbweaver: {error:#}");
+            let said = format!("{error:#}");
+            let said = orbweaver_model::text::shown_lines(&said);
+            let _ = writeln!(std::io::stderr(), "orbweaver: {said}");
             exit::ending_of(&error).into()
         }
     }

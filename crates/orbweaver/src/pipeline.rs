@@ -30,6 +30,7 @@ use orbweaver_model::{Clock, Event, KeySeed};
 use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Spider};
 use orbweaver_urlserver::{Links, UrlServer};
 
+pub(crate) use self::options::can_begin;
 use self::options::{open_archive, spider_options, urlserver_options};
 use crate::addresses::Addresses;
 use crate::adopt;
@@ -37,15 +38,17 @@ use crate::changes::Changes;
 use crate::cli::status::Status;
 use crate::clock;
 use crate::control::Control;
-use crate::crawl_dir::CrawlDir;
+use crate::config::Config;
+use crate::crawl_dir::Held;
 use crate::daemon::urlserver::{Elsewhere, Ties};
 use crate::desk::{Counter, Desk, announce_to, dispatch, hear};
 use crate::exit::{Ending, Fatal};
 use crate::harvest::{Harvest, Shelf};
 use crate::helm::{Helm, Wishes, lock, seeds};
 use crate::indexer::{self, Gift, Idle, IndexerOptions, read_at_last};
+use crate::notices::Notices;
 use crate::machine::{Signals, allow_many_files, random};
-use crate::progress::{self, Form, Progress};
+use crate::progress::{self, Form, Progress, Show};
 use crate::settings::Settings;
 use crate::sources::Sources;
 use crate::space::Space;
@@ -59,66 +62,68 @@ pub(crate) enum Hands {
     Others(Elsewhere),
 }
 
+/// Everything that a run begins with.
+pub(crate) struct Start {
+    /// Where, for this process alone.
+    pub(crate) held: Held,
+    /// The settings as given, to be kept once the start is accepted.
+    pub(crate) config: Config,
+    pub(crate) settings: Settings,
+    pub(crate) sources: Sources,
+    pub(crate) hands: Hands,
+    pub(crate) show: Show,
+    /// What the user has to know of it from the beginning.
+    pub(crate) notices: Vec<String>,
+    /// `demo` may replace what this run makes.
+    pub(crate) is_demo: bool,
+}
+
 /// Why the ring stops turning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     Idle(Idle),
     Time,
     Signal,
+    /// The crawl directory is gone.
+    Gone,
     /// A stage ended that should not have.
     Broken,
 }
 
 /// Runs a crawl to its end and says how it went.
-pub(crate) fn run(
-    dir: &CrawlDir,
-    settings: Settings,
-    sources: Sources,
-    hands: Hands,
-    form: Form,
-) -> Result<Ending> {
-    let outline = crawl(dir, settings, sources, hands, form)?;
+pub(crate) fn run(start: Start) -> Result<Ending> {
+    let dir = start.held.dir().clone();
+    let form = start.show.form;
+    let outline = crawl(start)?;
     if matches!(form, Form::Live | Form::Plain) {
-        summary::print(dir, &outline)?;
+        summary::print(&dir, &outline)?;
     }
     Ok(outline.ending)
 }
 
-fn crawl(
-    dir: &CrawlDir,
-    settings: Settings,
-    sources: Sources,
-    hands: Hands,
-    form: Form,
-) -> Result<Outline> {
+fn crawl(start: Start) -> Result<Outline> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(settings.workers)
+        .worker_threads(start.settings.workers)
         .thread_name("worker")
         .enable_all()
         .build()
         .context("cannot start the worker threads")?;
     allow_many_files();
-    let progress = Progress::new(form);
-    let outline = runtime.block_on(turn(dir, settings, sources, hands, progress));
+    let progress = Progress::new(start.show);
+    let outline = runtime.block_on(turn(start, progress));
     // Lookups that never end must not keep the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
     outline
 }
 
-async fn turn(
-    dir: &CrawlDir,
-    settings: Settings,
-    sources: Sources,
-    hands: Hands,
-    progress: Progress,
-) -> Result<Outline> {
-    if !settings.has_contact && matches!(hands, Hands::Own) {
+async fn turn(start: Start, progress: Progress) -> Result<Outline> {
+    if !start.settings.has_contact && matches!(start.hands, Hands::Own) {
         progress.say(
             "orbweaver: no contact is set; give --contact URL so that site owners can reach you",
         );
     }
     let mut signals = Signals::new()?;
-    let ring = Ring::build(dir, &settings, sources, hands)?;
+    let ring = Ring::build(start, &progress)?;
     let (reason, progress) = ring.watch(progress, &mut signals).await;
     ring.stop(reason, progress, &mut signals).await
 }
@@ -138,11 +143,31 @@ struct Ring {
     /// It does not end because nothing is left to do.
     is_service: bool,
     _control: Control,
+    /// The directory is this process's until the end.
+    held: Held,
 }
 
 impl Ring {
-    fn build(dir: &CrawlDir, settings: &Settings, sources: Sources, hands: Hands) -> Result<Self> {
+    fn build(start: Start, _progress: &Progress) -> Result<Self> {
+        let Start {
+            held,
+            config,
+            settings,
+            sources,
+            hands,
+            notices,
+            is_demo,
+            ..
+        } = start;
+        let (dir, settings) = (held.dir(), &settings);
         let clock = clock::steady();
+        let policy = AddressPolicy::new(settings.allow_net.clone());
+        // What can be refused is tried before anything is written.
+        let own_spider = matches!(hands, Hands::Own).then(|| {
+            let options = spider_options(settings, policy.clone())?;
+            anyhow::Ok(Spider::new(options, Clock::clone(&clock))?)
+        });
+        let own_spider = own_spider.transpose()?;
         let index_options = IndexOptions {
             memory: settings.memory / 2,
             seed: KeySeed(random()?),
@@ -159,7 +184,11 @@ impl Ring {
         };
         let archive = own.as_ref().map(|(archive, _)| Arc::clone(archive));
         let mut index = indexer::Running::new();
-        let policy = AddressPolicy::new(settings.allow_net.clone());
+        // From here on the start is accepted.
+        dir.store_config(&config)?;
+        if !is_demo {
+            held.keep();
+        }
         let scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
         let canonicalizer = Canonicalizer::new(settings.canonical.clone());
         let seed = docs.seed();
@@ -171,12 +200,14 @@ impl Ring {
             limits: settings.limits.clone(),
             agent: settings.agent.clone(),
             obey_nofollow: settings.obey_nofollow,
+            sitemaps: settings.sitemaps,
             recrawl: settings.recrawl,
             policy: policy.clone(),
             shelf: archive.clone().map(Shelf::new),
             indexer: index.indexer.clone(),
             promoted: Mutex::default(),
             counters: Default::default(),
+            notices: Notices::of(notices),
         });
         let resumed = docs.resumed();
         if resumed {
@@ -255,9 +286,9 @@ impl Ring {
             harvest: Arc::clone(&harvest),
             retry: settings.retry.clone(),
         };
-        let dispatcher = match hands {
-            Hands::Own => {
-                let spider = Spider::new(spider_options(settings, policy)?, Clock::clone(&clock))?;
+        let dispatcher = match (hands, own_spider) {
+            (Hands::Own, spider) => {
+                let spider = spider.context("a crawl of its own has a spider")?;
                 let desk = Arc::new(Desk {
                     spider,
                     counter,
@@ -265,7 +296,7 @@ impl Ring {
                 });
                 tokio::spawn(dispatch(order_queue, desk, permits, stop))
             }
-            Hands::Others(elsewhere) => {
+            (Hands::Others(elsewhere), _) => {
                 let desk = elsewhere.desk(Ties {
                     counter,
                     permits,
@@ -312,6 +343,7 @@ impl Ring {
             urlserver_ended: ending_of(urlserver_task),
             is_service,
             _control: control,
+            held,
         })
     }
 
@@ -347,17 +379,24 @@ impl Ring {
                 () = signals.next() => break Reason::Signal,
                 Ok(_) = ended.wait_for(|ended| *ended) => break Reason::Broken,
                 _ = ticks.tick() => {
+                    if !self.held.presence().holds() {
+                        break Reason::Gone;
+                    }
                     if cpu.0.elapsed() >= Duration::from_secs(1) {
                         let used = progress::cpu_time();
                         let busy = used.saturating_sub(cpu.1).as_secs_f64() / cpu.0.elapsed().as_secs_f64();
                         lock(&self.helm.gauge).busy = busy;
                         cpu = (Instant::now(), used);
+                        self.held.dir().level_modes();
                     }
                     self.mind_the_disk(now.paused).await;
                     let lost = lock(&self.index.standing).lost.clone();
                     if let Some(lost) = lost.filter(|lost| said_lost.as_ref() != Some(lost)) {
                         progress.say(&format!("orbweaver: {lost}"));
                         said_lost = Some(lost);
+                    }
+                    for notice in self.helm.harvest.notices.news() {
+                        progress.say(&format!("orbweaver: {notice}"));
                     }
                     let trouble = self.helm.trouble();
                     if trouble != said {
@@ -394,8 +433,9 @@ impl Ring {
             queued,
             hosts_active: census.hosts,
             in_flight: census.orders,
-            errors: counters.errors.load(Ordering::Relaxed),
+            failed: counters.failed.load(Ordering::Relaxed),
             limited_by: self.helm.slow(&census).limit,
+            notices: self.helm.harvest.notices.all(),
         }
     }
 
@@ -406,6 +446,11 @@ impl Ring {
         progress: Progress,
         signals: &mut Signals,
     ) -> Result<Outline> {
+        if reason == Reason::Gone {
+            // Whatever is still written would be written to files without a name.
+            progress.clear();
+            return Err(self.held.presence().gone());
+        }
         if reason == Reason::Signal {
             progress.say(
                 "orbweaver: stopping; requests that are out may end, a second signal ends at once",
@@ -442,9 +487,10 @@ impl Ring {
                 let why_nothing = summary::why_nothing(reader, &status)?;
                 Ok((status, why_nothing))
             })?;
-            anyhow::Ok((pages, status, why_nothing))
+            let notices = self.helm.harvest.notices.all();
+            anyhow::Ok((pages, status, why_nothing, notices))
         };
-        let (pages, status, why_nothing) = tokio::select! {
+        let (pages, status, why_nothing, notices) = tokio::select! {
             end = finish => end?,
             () = signals.next() => {
                 return Err(Fatal::with(Ending::Interrupted, "ended at once; the same command resumes"));
@@ -453,7 +499,7 @@ impl Ring {
         let ending = match reason {
             Reason::Signal => Ending::Interrupted,
             Reason::Time | Reason::Idle(_) => Ending::Done,
-            Reason::Broken => {
+            Reason::Gone | Reason::Broken => {
                 return Err(anyhow::anyhow!(
                     "the URL server failed; the same command resumes"
                 ));
@@ -465,6 +511,7 @@ impl Ring {
             pages,
             status,
             why_nothing,
+            notices,
         })
     }
 }

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::units::{human_bytes, human_duration};
+use orbweaver_model::text;
+
+use crate::terminal;
+use crate::units::{counted, human_bytes, human_duration};
 
 /// The form in which progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,22 @@ pub(crate) enum Form {
     Json,
     /// Nothing.
     Off,
+}
+
+/// What a run shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Show {
+    pub(crate) form: Form,
+    /// A line for each request, too.
+    pub(crate) verbose: bool,
+}
+
+impl Show {
+    /// Nothing.
+    pub(crate) const NOTHING: Self = Self {
+        form: Form::Off,
+        verbose: false,
+    };
 }
 
 /// Where a crawl stands at one moment.
@@ -38,16 +57,47 @@ pub(crate) struct Standing {
     pub(crate) hosts_active: usize,
     /// Requests that are out.
     pub(crate) in_flight: usize,
-    /// Failures in this run.
-    pub(crate) errors: u64,
+    /// URLs that failed in this run.
+    pub(crate) failed: u64,
     /// What limits the speed now.
     pub(crate) limited_by: String,
+    /// What the run has to tell beyond the counts, so far.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notices: Vec<String>,
+}
+
+/// Speaks to the person before the screen, from any thread.
+#[derive(Clone)]
+pub(crate) struct Voice {
+    form: Form,
+    bar: Option<ProgressBar>,
+}
+
+impl Voice {
+    /// A sentence for people that does not disturb the live line.
+    pub(crate) fn say(&self, sentence: &str) {
+        let sentence = text::shown(sentence);
+        match (&self.bar, self.form) {
+            (Some(bar), _) => bar.println(&sentence),
+            (None, Form::Plain) => line(&sentence),
+            (None, _) => {}
+        }
+    }
+
+    /// A line of the log, which was asked for whatever the form of the progress.
+    pub(crate) fn log(&self, entry: &str) {
+        match (&self.bar, self.form) {
+            (Some(bar), _) => bar.println(entry),
+            (None, Form::Json) => line(&terminal::json(&serde_json::json!({ "log": entry }))),
+            (None, _) => line(entry),
+        }
+    }
 }
 
 /// Shows progress.
 pub(crate) struct Progress {
-    form: Form,
-    bar: Option<ProgressBar>,
+    show: Show,
+    voice: Voice,
     last_line: Instant,
     /// Documents at earlier moments, for a rate that follows but does not jump.
     history: Vec<(f64, u64)>,
@@ -63,7 +113,8 @@ impl Progress {
     /// Seconds over which the rate is taken.
     const WINDOW: f64 = 5.0;
 
-    pub(crate) fn new(form: Form) -> Self {
+    pub(crate) fn new(show: Show) -> Self {
+        let form = show.form;
         let bar = (form == Form::Live).then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -72,8 +123,8 @@ impl Progress {
             bar
         });
         Self {
-            form,
-            bar,
+            show,
+            voice: Voice { form, bar },
             last_line: Instant::now(),
             history: Vec::new(),
         }
@@ -82,7 +133,7 @@ impl Progress {
     /// Fills in the rate and shows the standing if it is time. The rate.
     pub(crate) fn show(&mut self, mut now: Standing) -> f64 {
         now.rate = self.rate(&now);
-        let due = match self.form {
+        let due = match self.show.form {
             Form::Live => true,
             Form::Plain => self.last_line.elapsed() >= Self::PLAIN_EVERY,
             Form::Json => self.last_line.elapsed() >= Self::JSON_EVERY,
@@ -96,26 +147,32 @@ impl Progress {
     }
 
     /// Shows the last standing and takes the live line away.
-    pub(crate) fn finish(mut self, mut now: Standing) {
+    pub(crate) fn finish(self, mut now: Standing) {
         now.rate = if now.seconds > 0.0 {
             now.pages as f64 / now.seconds
         } else {
             0.0
         };
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-        if self.form == Form::Json {
+        self.clear();
+        if self.show.form == Form::Json {
             self.write(&now);
         }
     }
 
     /// A sentence for people that does not disturb the live line.
     pub(crate) fn say(&self, sentence: &str) {
-        match (&self.bar, self.form) {
-            (Some(bar), _) => bar.println(sentence),
-            (None, Form::Plain) => line(sentence),
-            (None, _) => {}
+        self.voice.say(sentence);
+    }
+
+    /// Where the log is shown, if it is.
+    pub(crate) fn log_voice(&self) -> Option<Voice> {
+        self.show.verbose.then(|| self.voice.clone())
+    }
+
+    /// Takes the live line away.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = &self.voice.bar {
+            bar.finish_and_clear();
         }
     }
 
@@ -133,12 +190,12 @@ impl Progress {
     }
 
     fn write(&self, now: &Standing) {
-        match (&self.bar, self.form) {
+        match (&self.voice.bar, self.show.form) {
             (Some(bar), _) => {
                 bar.set_message(sentence(now));
                 bar.tick();
             }
-            (None, Form::Json) => line(&serde_json::to_string(now).unwrap_or_default()),
+            (None, Form::Json) => line(&terminal::json(now)),
             (None, _) => line(&sentence(now)),
         }
     }
@@ -146,15 +203,15 @@ impl Progress {
 
 fn sentence(now: &Standing) -> String {
     format!(
-        "{} · {} pages · {:.1}/s · {} · {} queued · {} hosts · {} in flight · {} errors · limit: {}",
+        "{} · {} · {:.1}/s · {} · {} queued · {} · {} in flight · {} failed · limit: {}",
         human_duration(Duration::from_secs_f64(now.seconds)),
-        now.pages,
+        counted(now.pages, "page"),
         now.rate,
         human_bytes(now.bytes),
         now.queued,
-        now.hosts_active,
+        counted(now.hosts_active as u64, "host"),
         now.in_flight,
-        now.errors,
+        now.failed,
         now.limited_by,
     )
 }
@@ -188,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_rate_follows_the_last_seconds() {
-        let mut progress = Progress::new(Form::Off);
+        let mut progress = Progress::new(Show::NOTHING);
         let at = |seconds: f64, pages| Standing {
             seconds,
             pages,

@@ -7,7 +7,7 @@ use url::Url;
 
 use orbweaver_intake::{Canonicalizer, Outlinks};
 use orbweaver_model::{
-    Candidate, CrawlUrl, FetchResult, Link, LinkKind, NewLink, Outcome, OutcomeClass, UrlKey,
+    Candidate, CrawlUrl, FetchResult, Link, LinkKind, NewLink, Outcome, OutcomeClass, UrlKey, text,
 };
 use orbweaver_spider::AddressPolicy;
 
@@ -16,7 +16,7 @@ use orbweaver_spider::AddressPolicy;
 pub(crate) struct Redirect {
     /// What is recorded for the URL that redirected.
     pub(crate) outcome: Outcome,
-    /// The target, canonical when it is a URL and as written when it is not.
+    /// The target, canonical when it is a URL; as written, bounded and with hidden characters escaped, when it is not.
     pub(crate) target: Option<String>,
     /// The target as a link, to be fetched or recorded as refused.
     pub(crate) link: Option<NewLink>,
@@ -48,7 +48,7 @@ pub(crate) fn resolve(
         .ok()
         .filter(|_| !is_broken_absolute(&href))
         .and_then(|base| canonicalizer.resolve(&base, &href, None).ok());
-    (resolved, Some(href))
+    (resolved, Some(text::bounded(href, text::MAX_TARGET)))
 }
 
 /// `ht!tp://x` has no scheme, and as a relative reference its first segment must not hold a colon
@@ -68,8 +68,8 @@ pub(crate) fn judge(
     max_redirects: usize,
 ) -> Redirect {
     let candidate = &result.order.candidate;
-    let (Some(url), written) = location(result, outlinks) else {
-        let (_, written) = location(result, outlinks);
+    let (url, written) = location(result, outlinks);
+    let Some(url) = url else {
         let reason = "the Location is no URL that can be followed";
         return Redirect {
             outcome: refused(reason),
@@ -77,7 +77,6 @@ pub(crate) fn judge(
             link: None,
         };
     };
-    drop(written);
     let target = Some(url.to_string());
     if let Err(why) = permitted(&url, policy) {
         return Redirect {

@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) traps: TrapOptions,
     pub(crate) canonical: CanonicalOptions,
     pub(crate) obey_nofollow: bool,
+    /// Sitemaps that robots.txt files name are fetched.
+    pub(crate) sitemaps: bool,
     /// Pages in all; 0 means no limit.
     pub(crate) pages: u64,
     /// What may be taken from a host and from a domain.
@@ -121,6 +123,7 @@ impl Settings {
             traps: trap_options(config, memory),
             canonical,
             obey_nofollow: config.scope.nofollow.unwrap_or(true),
+            sitemaps: config.scope.sitemaps.unwrap_or(true) && config.scope.depth != Some(0),
             pages: config.budget.pages.unwrap_or(0),
             budgets: budgets(&config.budget, &mut wrong),
             recrawl: recrawl(&config.recrawl, &mut wrong),
@@ -130,7 +133,8 @@ impl Settings {
                 .time
                 .as_deref()
                 .map(units::duration)
-                .and_then(|time| wrong.take(time)),
+                .and_then(|time| wrong.take(time))
+                .filter(|time| !time.is_zero()),
             host_rate,
             per_host,
             ip_rate: rate(politeness.ip_rate, host_rate, "ip_rate", &mut wrong),

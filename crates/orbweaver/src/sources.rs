@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
 use crate::daemon::config::DaemonConfig;
 use crate::exit::Fatal;
+use crate::units;
 
 /// The layers above what the crawl directory keeps.
 #[derive(Clone, Debug, Default)]
@@ -23,17 +24,53 @@ pub(crate) struct Sources {
 impl Sources {
     /// Reads all layers. A directory that is no crawl yet keeps nothing.
     pub(crate) fn read(&self, dir: Option<&CrawlDir>) -> Result<Config> {
+        Ok(with_all_seeds(stored(dir)?, self.given()?))
+    }
+
+    /// What of the kept settings the user should be told, for nobody has given them now.
+    pub(crate) fn kept(&self, dir: Option<&CrawlDir>) -> Result<Vec<String>> {
+        Ok(kept(&stored(dir)?, &self.given()?))
+    }
+
+    /// The file, and the flags over it.
+    fn given(&self) -> Result<Config> {
         let file = match &self.file {
             Some(path) if self.of_daemons => DaemonConfig::read(path)?.crawl(),
             Some(path) => Config::read(path).map_err(|error| Fatal::input(format!("{error:#}")))?,
             None => Config::default(),
         };
-        let stored = match dir {
-            Some(dir) => dir.stored_config()?,
-            None => Config::default(),
-        };
-        Ok(with_all_seeds(stored, file.under(self.flags.clone())))
+        Ok(file.under(self.flags.clone()))
     }
+}
+
+fn stored(dir: Option<&CrawlDir>) -> Result<Config> {
+    dir.map_or(Ok(Config::default()), CrawlDir::stored_config)
+}
+
+/// What an earlier run has left in force that nobody has typed now, where it limits, weakens or prolongs the crawl.
+fn kept(stored: &Config, given: &Config) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut note = |is_kept: bool, what: String| kept.extend(is_kept.then_some(what));
+    let on = |stored: Option<bool>, given: Option<bool>| stored == Some(true) && given.is_none();
+    note(
+        on(stored.fetch.insecure, given.fetch.insecure),
+        "--insecure: any TLS certificate is accepted; --no-insecure ends that".into(),
+    );
+    note(
+        on(stored.recrawl.on, given.recrawl.on),
+        "--recrawl: the crawl runs until it is stopped; --no-recrawl ends that".into(),
+    );
+    let stored = &stored.budget;
+    let pages = stored.pages.filter(|pages| *pages > 0 && given.budget.pages.is_none());
+    if let Some(pages) = pages {
+        note(true, format!("--pages {pages}: --pages 0 lifts it"));
+    }
+    let time = stored.time.as_ref().filter(|_| given.budget.time.is_none());
+    if let Some(time) = time.filter(|time| units::duration(time).is_ok_and(|time| !time.is_zero())) {
+        note(true, format!("--time {time}: --time 0 lifts it"));
+    }
+    let said = |setting: String| format!("kept from an earlier run: {setting}");
+    kept.into_iter().map(said).collect()
 }
 
 /// Seeds add up over the runs of a crawl; everything else is as last given.

@@ -92,6 +92,7 @@ impl HostChange {
 
 /// Makes a change to a host, or takes one back, in a crawl that is not running.
 pub(crate) fn at_rest(dir: &CrawlDir, question: &Question, at: Timestamp) -> Result<Said> {
+    let _held = CrawlDir::hold(dir.path())?;
     let mut docs = DocIndex::open(&dir.index(), IndexOptions::default(), at)?;
     let changes = Changes::of(dir);
     let (question, undoes) = match question {

@@ -21,6 +21,8 @@ pub(crate) struct Outline {
     pub(crate) status: Status,
     /// When no document came: the first few URLs and what became of them.
     pub(crate) why_nothing: Vec<String>,
+    /// What the run has to tell beyond its counts (`notices.rs`).
+    pub(crate) notices: Vec<String>,
 }
 
 /// URLs shown when a crawl brought nothing: enough to see the reason, which is mostly one for all.
@@ -74,6 +76,9 @@ pub(crate) fn print(dir: &CrawlDir, outline: &Outline) -> Result<()> {
         "{} URLs known on {} hosts: {} done, {} failed, {} refused, {} still queued",
         status.accepted, status.hosts, status.done, status.failed, status.refused, status.queued,
     )?;
+    for notice in &outline.notices {
+        writeln!(out, "note: {notice}")?;
+    }
     for (class, count) in &status.classes {
         writeln!(out, "  {class:<18} {count}")?;
     }

@@ -60,6 +60,14 @@ pub(crate) fn seconds_to(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
+/// "1 page", "2 pages" for people.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
+}
+
 /// "1.3 GB" for people.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -113,6 +121,13 @@ mod tests {
         for text in ["", "M", "-1M", "12Q", "1e300G", "NaN"] {
             assert!(size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn one_thing_and_many() {
+        assert_eq!(counted(0, "URL"), "0 URLs");
+        assert_eq!(counted(1, "URL"), "1 URL");
+        assert_eq!(counted(2, "URL"), "2 URLs");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use orbweaver_docindex::{Entry, Error, Reader};
+use orbweaver_model::text;
 use orbweaver_store::Severity;
 
 use crate::changes::Changes;
@@ -15,6 +16,8 @@ use crate::crawl_dir::CrawlDir;
 use crate::daemon::journal;
 use crate::exit::Ending;
 use crate::settings::Settings;
+use crate::terminal;
+use crate::units::counted;
 
 /// Check every WARC record, digest, CDXJ line, index entry, the ledger and the small files
 ///
@@ -34,8 +37,11 @@ pub(crate) struct Args {
 /// One line about a finding.
 fn finding(json: bool, severity: &str, place: &str, offset: Option<u64>, what: &str) -> String {
     if json {
-        return serde_json::json!({"severity": severity, "place": place, "offset": offset, "what": what}).to_string();
+        return terminal::json(
+            &serde_json::json!({"severity": severity, "place": place, "offset": offset, "what": what}),
+        );
     }
+    let what = text::shown(what);
     match offset {
         Some(offset) => format!("{severity}: {place}, byte {offset}: {what}"),
         None => format!("{severity}: {place}: {what}"),
@@ -44,7 +50,7 @@ fn finding(json: bool, severity: &str, place: &str, offset: Option<u64>, what: &
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let dir = CrawlDir::open(&self.dir)?;
+        let dir = CrawlDir::open(&self.dir)?.readable()?;
         let mut out = std::io::stdout().lock();
         let mut failed = Ok(());
         let archive = orbweaver_store::check(dir.path(), &mut |found| {
@@ -72,21 +78,21 @@ impl Args {
         } else {
             let results = match journal.entries {
                 0 => String::new(),
-                entries => format!(", {entries} results in the journal"),
+                entries => format!(", {} in the journal", counted(entries, "result")),
             };
             writeln!(
                 out,
-                "{} WARC files, {} records ({} captures, {} of them revisits), {} CDXJ lines, {} URLs in the index{results}: {}",
-                archive.files,
-                archive.records,
-                archive.captures,
+                "{}, {} ({}, {} of them revisits), {}, {} in the index{results}: {}",
+                counted(archive.files, "WARC file"),
+                counted(archive.records, "record"),
+                counted(archive.captures, "capture"),
                 archive.revisits,
-                archive.lines,
-                index.urls,
+                counted(archive.lines, "CDXJ line"),
+                counted(index.urls, "URL"),
                 if errors == 0 {
                     "all sound".into()
                 } else {
-                    format!("{errors} errors")
+                    counted(errors, "error")
                 },
             )?;
         }
@@ -196,7 +202,7 @@ enum IndexLine {
 
 impl IndexLine {
     fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        writeln!(out, "{}", serde_json::to_string(self)?)
+        writeln!(out, "{}", terminal::json(self))
     }
 }
 

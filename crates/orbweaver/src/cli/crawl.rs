@@ -9,16 +9,17 @@ use clap::ValueEnum;
 use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
-use crate::pipeline::{self, Hands};
-use crate::progress;
+use crate::pipeline::{self, Hands, Start};
+use crate::progress::{self, Show};
 use crate::settings::Settings;
 use crate::sources::Sources;
 
 /// Crawl sites into a directory; run again on the same directory to resume
 ///
-/// Starts from the URLs given, follows links within the scope, obeys robots.txt, asks each host gently,
-/// and keeps every answer in WARC files with a CDXJ index. A crawl that was stopped or killed goes on
-/// where it was when the same command, or just `orbweaver crawl -o DIR`, is run again.
+/// Starts from the URLs given, follows links within the scope, obeys robots.txt, limits the request rate per
+/// host, and keeps every answer in WARC files with a CDXJ index. A crawl that was stopped or killed is resumed
+/// by the same command, or just by `orbweaver crawl -o DIR`: settings are kept in the directory, and a run
+/// that resumes says which of them limit, weaken or prolong it.
 // A negative number is a wrong number and not an unknown flag.
 #[derive(clap::Args, Debug)]
 #[command(allow_negative_numbers = true)]
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     #[arg(value_name = "URL")]
     urls: Vec<String>,
 
-    /// A file with one URL a line; `-` reads standard input
+    /// A file with one URL per line; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     seeds: Option<PathBuf>,
 
@@ -57,9 +58,28 @@ pub(crate) struct Args {
     #[command(flatten)]
     how: How,
 
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ShowArgs {
     /// How progress is shown: a live line on a terminal, plain lines, JSON lines, or not at all
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Progress::Auto)]
     progress: Progress,
+
+    /// Show the log too: one line for each request
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+impl ShowArgs {
+    pub(crate) fn show(&self) -> Show {
+        Show {
+            form: self.progress.form(),
+            verbose: self.verbose,
+        }
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -77,27 +97,31 @@ struct Scope {
     #[arg(long, value_name = "REGEX")]
     exclude: Vec<String>,
 
-    /// Follow at most this many links from a seed
+    /// Follow at most this many links from a seed; 0 fetches the seeds only
     #[arg(long, value_name = "N")]
     depth: Option<u16>,
 
     /// Fetch images, styles and scripts too
     #[arg(long)]
     requisites: bool,
+
+    /// Leave out the sitemaps that robots.txt files name
+    #[arg(long)]
+    no_sitemaps: bool,
 }
 
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "When to stop")]
 struct Stop {
-    /// Stop after this many pages
+    /// Stop when this many pages have been fetched, in all runs together; 0 means no limit
     #[arg(long, value_name = "N")]
     pages: Option<u64>,
 
-    /// At most this many pages of one host
+    /// At most this many pages of one host; 0 means no limit
     #[arg(long, value_name = "N")]
     host_pages: Option<u32>,
 
-    /// Stop after this time, such as 90s, 5m or 2h
+    /// Stop this run after this time, such as 90s, 5m or 2h; 0 means no limit
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
 }
@@ -108,6 +132,10 @@ struct Again {
     /// Go on for ever: visit each page again when it is likely to have changed
     #[arg(long)]
     recrawl: bool,
+
+    /// Do not, although an earlier run of this crawl did
+    #[arg(long, conflicts_with = "recrawl")]
+    no_recrawl: bool,
 
     /// The shortest time between two visits to a page [default: 1h]
     #[arg(long, value_name = "TIME")]
@@ -157,9 +185,13 @@ struct How {
     #[arg(long, value_name = "URL")]
     contact: Option<String>,
 
-    /// Accept any TLS certificate
+    /// Accept any TLS certificate; a run that resumes this crawl does so too, and says it
     #[arg(long)]
     insecure: bool,
+
+    /// Check TLS certificates again, although an earlier run of this crawl did not
+    #[arg(long, conflicts_with = "insecure")]
+    no_insecure: bool,
 
     /// Ask this DNS server instead of the system's
     #[arg(long, value_name = "ADDR:PORT")]
@@ -172,19 +204,19 @@ struct How {
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Progress {
+enum Progress {
     /// Live on a terminal, plain otherwise.
     Auto,
     /// A line every few seconds.
     Plain,
-    /// A JSON object a line.
+    /// A JSON object per line.
     Json,
     /// Nothing.
     Off,
 }
 
 impl Progress {
-    pub(crate) fn form(self) -> progress::Form {
+    fn form(self) -> progress::Form {
         match self {
             Self::Auto if std::io::stderr().is_terminal() => progress::Form::Live,
             Self::Auto | Self::Plain => progress::Form::Plain,
@@ -201,9 +233,30 @@ impl Args {
             of_daemons: false,
             flags: self.flags()?,
         };
-        // Look before anything is created: a mistake must not leave a directory behind.
-        let earlier = CrawlDir::open(&self.output).ok();
-        let config = sources.read(earlier.as_ref())?;
+        // Look before anything is created or locked: a mistake must not leave a directory behind.
+        self.plan(&sources, CrawlDir::open(&self.output).ok().as_ref())?;
+        let held = CrawlDir::hold(&self.output)?;
+        // Read again now that nobody else can change it.
+        let (config, settings, notices) = self.plan(&sources, Some(held.dir()))?;
+        pipeline::run(Start {
+            held,
+            config,
+            settings,
+            sources,
+            hands: Hands::Own,
+            show: self.show.show(),
+            notices,
+            is_demo: false,
+        })
+    }
+
+    /// What is to be done, and what of it the user has not typed now. Writes nothing.
+    fn plan(
+        &self,
+        sources: &Sources,
+        earlier: Option<&CrawlDir>,
+    ) -> Result<(Config, Settings, Vec<String>)> {
+        let config = sources.read(earlier)?;
         let settings = Settings::new(&config)?;
         if settings.seeds.is_empty() && is_filled(&self.output) {
             CrawlDir::open(&self.output)?;
@@ -217,9 +270,9 @@ impl Args {
                 "nothing to crawl: give a URL, or --seeds FILE, or -o the directory of an earlier crawl",
             ));
         }
-        let dir = CrawlDir::create(&self.output)?;
-        dir.store_config(&config)?;
-        pipeline::run(&dir, settings, sources, Hands::Own, self.progress.form())
+        pipeline::can_begin(&settings)?;
+        let kept = sources.kept(earlier)?;
+        Ok((config, settings, kept))
     }
 
     fn flags(&self) -> Result<Config> {
@@ -236,10 +289,11 @@ impl Args {
         config.scope.exclude = list(&self.what.exclude);
         config.scope.depth = self.what.depth;
         config.scope.requisites = self.what.requisites.then_some(true);
+        config.scope.sitemaps = self.what.no_sitemaps.then_some(false);
         config.budget.pages = self.stop.pages;
         config.budget.host_pages = self.stop.host_pages;
         config.budget.time = self.stop.time.clone();
-        config.recrawl.on = self.again.recrawl.then_some(true);
+        config.recrawl.on = either(self.again.recrawl, self.again.no_recrawl);
         config.recrawl.min = self.again.recrawl_min.clone();
         config.recrawl.max = self.again.recrawl_max.clone();
         config.recrawl.head_first = self.again.head_first.then_some(true);
@@ -248,13 +302,21 @@ impl Args {
         config.politeness.per_ip = self.how.per_ip;
         config.fetch.concurrency = self.how.concurrency;
         config.fetch.allow_net = list(&self.how.allow_net);
-        config.fetch.insecure = self.how.insecure.then_some(true);
+        config.fetch.insecure = either(self.how.insecure, self.how.no_insecure);
         config.fetch.resolver = self.how.resolver.clone();
         config.fetch.ca = self.how.ca.clone();
         config.memory = self.how.memory.clone();
         config.user_agent = self.how.user_agent.clone();
         config.contact = self.how.contact.clone();
         Ok(config)
+    }
+}
+
+/// A setting that one flag turns on and another off.
+fn either(on: bool, off: bool) -> Option<bool> {
+    match (on, off) {
+        (false, false) => None,
+        (on, _) => Some(on),
     }
 }
 

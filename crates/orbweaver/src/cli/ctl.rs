@@ -6,12 +6,15 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Subcommand;
 
+use orbweaver_model::text;
+
 use crate::changes::Changes;
 use crate::clock;
 use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
 use crate::steer;
+use crate::terminal;
 
 /// Steer a running crawl: pause it, block a host, add seeds
 ///
@@ -128,12 +131,12 @@ impl Args {
         };
         let mut out = std::io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", serde_json::to_string(&said)?)?;
+            writeln!(out, "{}", terminal::json(&said))?;
         } else {
             let number = said.n.map(|n| format!(" (change {n})")).unwrap_or_default();
-            writeln!(out, "{}{number}", said.said)?;
+            writeln!(out, "{}{number}", text::shown(&said.said))?;
             for line in &said.details {
-                writeln!(out, "  {line}")?;
+                writeln!(out, "  {}", text::shown(line))?;
             }
         }
         Ok(Ending::Done)
@@ -144,7 +147,7 @@ fn log(dir: &CrawlDir, json: bool) -> Result<Ending> {
     let mut out = std::io::stdout().lock();
     for entry in Changes::of(dir).read()? {
         if json {
-            writeln!(out, "{}", serde_json::to_string(&entry)?)?;
+            writeln!(out, "{}", terminal::json(&entry))?;
             continue;
         }
         let undoes = entry
@@ -156,7 +159,7 @@ fn log(dir: &CrawlDir, json: bool) -> Result<Ending> {
             "{:>4}  {}  {}{undoes}",
             entry.n,
             entry.at,
-            entry.change.words()
+            text::shown(&entry.change.words())
         )?;
     }
     Ok(Ending::Done)

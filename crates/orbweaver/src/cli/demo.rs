@@ -7,11 +7,11 @@ use anyhow::Result;
 
 use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
 
-use super::crawl::Progress;
+use super::crawl::ShowArgs;
 use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
-use crate::pipeline::{self, Hands};
+use crate::pipeline::{self, Hands, Start};
 use crate::settings::Settings;
 use crate::sources::Sources;
 
@@ -22,13 +22,12 @@ use crate::sources::Sources;
 /// minute.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The directory of the crawl; an earlier demo there is replaced
-    #[arg(short, long, value_name = "DIR", default_value = "crawl/demo")]
+    /// The directory of the crawl; an earlier demo there is replaced, and nothing else
+    #[arg(short, long, value_name = "DIR", default_value = "demo")]
     output: PathBuf,
 
-    /// How progress is shown
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Progress::Auto)]
-    progress: Progress,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
 /// Requests per second to a host: fast enough for a demo, slow enough to be seen.
@@ -44,7 +43,8 @@ impl Args {
             ..SimConfig::default()
         })
         .map_err(|error| Fatal::with(Ending::Failed, error.to_string()))?;
-        self.replace_earlier()?;
+        let held = CrawlDir::hold(&self.output)?;
+        held.clear_demo()?;
         let seeds = sim.seeds();
         let mut out = std::io::stdout();
         writeln!(
@@ -55,7 +55,7 @@ impl Args {
         )?;
         writeln!(
             out,
-            "the same by hand: orbweaver crawl {} --scope any --allow-net 127.0.0.0/8 --rate {RATE} -o DIR\n",
+            "the same by hand, while this runs: orbweaver crawl {} --scope any --allow-net 127.0.0.0/8 --rate {RATE} -o by-hand\n",
             seeds.join(" ")
         )?;
         let mut config = Config {
@@ -66,15 +66,16 @@ impl Args {
         config.scope.kind = Some("any".into());
         config.politeness.rate = Some(RATE);
         config.fetch.allow_net = Some(vec!["127.0.0.0/8".into()]);
-        let dir = CrawlDir::create(&self.output)?;
-        dir.store_config(&config)?;
-        let ending = pipeline::run(
-            &dir,
-            Settings::new(&config)?,
-            Sources::default(),
-            Hands::Own,
-            self.progress.form(),
-        )?;
+        let ending = pipeline::run(Start {
+            held,
+            settings: Settings::new(&config)?,
+            config,
+            sources: Sources::default(),
+            hands: Hands::Own,
+            show: self.show.show(),
+            notices: Vec::new(),
+            is_demo: true,
+        })?;
         let stats = sim.stats();
         let limits = VisitLimits {
             per_host: Some(1),
@@ -95,21 +96,5 @@ impl Args {
             writeln!(out, "  {fault}")?;
         }
         Ok(ending)
-    }
-
-    /// A demo starts afresh; anything that is no crawl of ours is left alone.
-    fn replace_earlier(&self) -> Result<()> {
-        if self.output.exists()
-            && std::fs::read_dir(&self.output).is_ok_and(|mut dir| dir.next().is_some())
-        {
-            CrawlDir::open(&self.output)?;
-            std::fs::remove_dir_all(&self.output).map_err(|error| {
-                Fatal::with(
-                    Ending::Directory,
-                    format!("cannot replace {}: {error}", self.output.display()),
-                )
-            })?;
-        }
-        Ok(())
     }
 }

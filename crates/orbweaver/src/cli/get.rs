@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let dir = CrawlDir::open(&self.dir)?;
+        let dir = CrawlDir::open(&self.dir)?.readable()?;
         let url = parse_seed(&self.url, &Canonicalizer::new(CanonicalOptions::default()))
             .map_err(|error| Fatal::input(format!("`{}` is not a URL: {error}", self.url)))?;
         let found = orbweaver_store::get(dir.path(), &surt(&url), url.as_str())?;

@@ -79,6 +79,7 @@ impl Args {
             out.flush()?;
             return Ok(Ending::Done);
         }
+        let dir = dir.readable()?;
         let reader = Reader::open(&dir.index(), super::status::READER_MEMORY)?;
         write(&reader, &mut out)?;
         out.flush()?;

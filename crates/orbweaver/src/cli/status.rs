@@ -16,6 +16,7 @@ use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
 use crate::hosts::{HostLine, Hosts};
+use crate::terminal;
 use crate::units::{human_bytes, moment};
 
 /// Memory for reading an index that nobody else has open.
@@ -237,6 +238,7 @@ impl Args {
             self.show(&status)?;
             return Ok(Ending::Done);
         }
+        let dir = dir.readable()?;
         let reader = Reader::open(&dir.index(), READER_MEMORY)?;
         self.show(&Status::read(&reader, clock::steady()())?)?;
         Ok(damaged::index(&reader, dir.path()))
@@ -245,7 +247,7 @@ impl Args {
     fn show(&self, status: &Status) -> Result<()> {
         let mut out = std::io::stdout().lock();
         if self.json {
-            return Ok(writeln!(out, "{}", serde_json::to_string(status)?)?);
+            return Ok(writeln!(out, "{}", terminal::json(status))?);
         }
         status.print(&mut out)
     }

@@ -10,8 +10,8 @@ use crate::crawl_dir::CrawlDir;
 use crate::daemon::config::DaemonConfig;
 use crate::daemon::start_log;
 use crate::exit::{Ending, Fatal};
-use crate::pipeline::{self, Hands};
-use crate::progress::Form;
+use crate::pipeline::{self, Hands, Start};
+use crate::progress::Show;
 use crate::settings::Settings;
 use crate::sources::Sources;
 
@@ -84,8 +84,7 @@ impl Args {
                 "nothing to crawl: give a URL, or seeds in the table crawl of the file",
             ));
         }
-        let dir = CrawlDir::create(&own.dir)?;
-        dir.store_config(&config)?;
+        let held = CrawlDir::hold(&own.dir)?;
         start_log();
         for spider in &own.elsewhere.spiders {
             info!(host = spider.host, port = spider.number, "a spider");
@@ -94,6 +93,15 @@ impl Args {
             warn!("no store is set: no links are read, and no robots.txt is obeyed");
         }
         let hands = Hands::Others(own.elsewhere);
-        pipeline::run(&dir, settings, sources, hands, Form::Off)
+        pipeline::run(Start {
+            held,
+            config,
+            settings,
+            sources,
+            hands,
+            show: Show::NOTHING,
+            notices: Vec::new(),
+            is_demo: false,
+        })
     }
 }

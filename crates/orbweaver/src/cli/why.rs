@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use orbweaver_docindex::Reader;
 use orbweaver_intake::{Canonicalizer, Scope, seeds::parse_seed};
-use orbweaver_model::Link;
+use orbweaver_model::{Link, text};
 
 use super::damaged;
 use super::status::READER_MEMORY;
@@ -19,6 +19,7 @@ use crate::exit::{Ending, Fatal};
 use crate::settings::Settings;
 use crate::slow::Slow;
 use crate::steer;
+use crate::terminal;
 use crate::why::{self, Why};
 
 /// Explain what became of a URL, or what limits the speed
@@ -64,6 +65,7 @@ impl Args {
             self.show_why(&why)?;
             return Ok(Ending::Done);
         }
+        let dir = dir.readable()?;
         let reader = Reader::open(&dir.index(), READER_MEMORY)?;
         self.show_why(&explain(&dir, &reader, text)?)?;
         Ok(damaged::index(&reader, dir.path()))
@@ -76,9 +78,10 @@ impl Args {
     fn show(&self, lines: &[String], object: &impl Serialize) -> Result<()> {
         let mut out = std::io::stdout().lock();
         if self.json {
-            return Ok(writeln!(out, "{}", serde_json::to_string(object)?)?);
+            return Ok(writeln!(out, "{}", terminal::json(object))?);
         }
-        Ok(lines.iter().try_for_each(|line| writeln!(out, "{line}"))?)
+        let mut lines = lines.iter();
+        Ok(lines.try_for_each(|line| writeln!(out, "{}", text::shown(line)))?)
     }
 }
 

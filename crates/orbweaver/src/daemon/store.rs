@@ -12,8 +12,6 @@ mod feed;
 mod keeper;
 mod spiders;
 
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -55,9 +53,8 @@ async fn serve(settings: &StoreSettings) -> Result<Ending> {
     let results = results.port.listen(&results.host, results.number).await;
     let records = records.map_err(|error| Fatal::input(error.to_string()))?;
     let results = results.map_err(|error| Fatal::input(error.to_string()))?;
-    let dir = CrawlDir::create(&settings.dir)?;
-    let _lock = lock(dir.path())?;
-    let keeper = Arc::new(open(&dir, settings)?);
+    let held = CrawlDir::hold(&settings.dir)?;
+    let keeper = Arc::new(open(held.dir(), settings)?);
     announce("records", &records);
     announce("results", &results);
     let spiders = tokio::spawn(spiders::accept(records, Arc::clone(&keeper)));
@@ -77,22 +74,6 @@ async fn serve(settings: &StoreSettings) -> Result<Ending> {
 
 fn announce(what: &str, listener: &Listener) {
     info!("listening on {} for {what}", listener.address());
-}
-
-/// One process a directory: two would cut each other's files.
-fn lock(dir: &Path) -> Result<File> {
-    let path = dir.join("store.lock");
-    let file = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(_) => Err(Fatal::with(
-            Ending::Directory,
-            format!(
-                "{} is in use by another store; stop it, or name another Dir",
-                dir.display()
-            ),
-        )),
-    }
 }
 
 fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Keeper> {

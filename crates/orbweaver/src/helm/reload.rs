@@ -65,7 +65,7 @@ fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<String>) {
         "depth" scope.max_depth, "requisites" scope.requisites,
     );
     compare!(later:
-        "user_agent" user_agent, "memory" memory, "nofollow" obey_nofollow, "per_host" per_host,
+        "user_agent" user_agent, "memory" memory, "nofollow" obey_nofollow, "sitemaps" sitemaps, "per_host" per_host,
         "queue_count" queue_count, "queue_len" queue_len,
         "ip_batch_max" ip_batch_max, "slow_factor" slow_factor, "slow_max_s" slow_max, "concurrency" concurrency,
         "workers" workers, "allow_net" allow_net, "insecure" insecure, "resolver" resolver,

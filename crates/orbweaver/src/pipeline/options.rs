@@ -6,10 +6,11 @@ use anyhow::Result;
 
 use orbweaver_docindex::Reader;
 use orbweaver_model::HostSetting;
-use orbweaver_spider::{AddressPolicy, ByteBudget, SpiderOptions, TlsOptions};
+use orbweaver_spider::{AddressPolicy, ByteBudget, Spider, SpiderOptions, TlsOptions};
 use orbweaver_store::{Archive, Recovery, StoreOptions, Writer};
 use orbweaver_urlserver::UrlServerOptions;
 
+use crate::clock;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Fatal;
 use crate::helm::lock;
@@ -63,6 +64,13 @@ pub(super) fn urlserver_options(
         rest_bytes: usize::try_from(settings.memory / 8).unwrap_or(usize::MAX),
         resumed,
     })
+}
+
+/// Sees that a crawl with these settings can begin, as far as that can be said before there is a directory.
+pub(crate) fn can_begin(settings: &Settings) -> Result<()> {
+    let policy = AddressPolicy::new(settings.allow_net.clone());
+    Spider::new(spider_options(settings, policy)?, clock::steady())?;
+    Ok(())
 }
 
 pub(super) fn spider_options(settings: &Settings, policy: AddressPolicy) -> Result<SpiderOptions> {
