@@ -98,10 +98,7 @@ mod tests {
     #[test]
     fn what_is_too_long_is_cut_and_says_so() {
         assert_eq!(bounded("short".into(), 9), "short");
-        assert_eq!(
-            bounded("x".repeat(5000), 10),
-            "xxxxxxxxxx… (5000 bytes)"
-        );
+        assert_eq!(bounded("x".repeat(5000), 10), "xxxxxxxxxx… (5000 bytes)");
         let cut = bounded("\u{202e}".repeat(1 << 20), 100);
         assert!(cut.len() < 130, "{cut}");
         assert_eq!(bounded("é".repeat(6), 11), "ééééé… (12 bytes)");

@@ -28,14 +28,22 @@ const FORMAT: &str = "orbweaver crawl directory, format 1\n";
 
 /// What `demo` puts into a directory that it may replace later.
 const DEMO: &str = "orbweaver-demo";
-const DEMO_SAYS: &str =
-    "made by `orbweaver demo`, which replaces it; `orbweaver crawl` in this directory removes this file\n";
+const DEMO_SAYS: &str = "made by `orbweaver demo`, which replaces it; `orbweaver crawl` in this directory removes this file\n";
 /// Attempts at the lock, and the time between them.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 /// All that a crawl writes at the top of its directory.
 const OURS: &[&str] = &[
-    MARK, DEMO, "crawl.toml", "crawl.toml.new", "index", "warc", "cdxj", "log", "changes.jsonl", "control.sock",
+    MARK,
+    DEMO,
+    "crawl.toml",
+    "crawl.toml.new",
+    "index",
+    "warc",
+    "cdxj",
+    "log",
+    "changes.jsonl",
+    "control.sock",
 ];
 
 /// The directory of a crawl.
@@ -137,7 +145,10 @@ impl Held {
             };
             removed.map_err(|error| {
                 let shown = old.display();
-                Fatal::with(Ending::Directory, format!("cannot replace {shown}: {error}"))
+                Fatal::with(
+                    Ending::Directory,
+                    format!("cannot replace {shown}: {error}"),
+                )
             })?;
         }
         Ok(())
@@ -159,7 +170,12 @@ fn is_ours(path: &Path) -> bool {
         return true;
     }
     let ours = |entry: std::io::Result<fs::DirEntry>| {
-        entry.is_ok_and(|entry| entry.file_name().as_encoded_bytes().starts_with(b"orbweaver-"))
+        entry.is_ok_and(|entry| {
+            entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(b"orbweaver-")
+        })
     };
     fs::read_dir(path).is_ok_and(|mut entries| entries.all(ours))
 }
@@ -285,7 +301,11 @@ impl CrawlDir {
             return;
         };
         let mode = mark.mode() & 0o666;
-        for keyspace in fs::read_dir(self.index().join("keyspaces")).into_iter().flatten().flatten() {
+        for keyspace in fs::read_dir(self.index().join("keyspaces"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let current = keyspace.path().join("current");
             if fs::metadata(&current).is_ok_and(|about| about.mode() & 0o777 != mode) {
                 // It may just have been replaced; there is a next time.
@@ -353,7 +373,10 @@ fn first_unreadable(dir: &Path) -> Option<PathBuf> {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
     let allowed = |path: &Path, access| {
         let asked = accessat(CWD, path, access, AtFlags::EACCESS);
-        !matches!(asked, Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM))
+        !matches!(
+            asked,
+            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM)
+        )
     };
     let mut left = vec![dir.to_path_buf()];
     let mut seen = 0;
@@ -366,7 +389,9 @@ fn first_unreadable(dir: &Path) -> Option<PathBuf> {
             let path = entry.path();
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && (place != dir || is_read(&path)) => left.push(path),
-                Ok(kind) if kind.is_file() && !allowed(&path, Access::READ_OK) => return Some(path),
+                Ok(kind) if kind.is_file() && !allowed(&path, Access::READ_OK) => {
+                    return Some(path);
+                }
                 _ => {}
             }
         }
@@ -376,7 +401,9 @@ fn first_unreadable(dir: &Path) -> Option<PathBuf> {
 
 /// The directories of a crawl that the commands read.
 fn is_read(path: &Path) -> bool {
-    ["index", "warc", "cdxj", "results"].iter().any(|name| path.ends_with(name))
+    ["index", "warc", "cdxj", "results"]
+        .iter()
+        .any(|name| path.ends_with(name))
 }
 
 /// What a reader hears who may not read.
@@ -395,7 +422,9 @@ pub(crate) fn not_allowed(file: &Path) -> anyhow::Error {
 /// True when an error comes from a missing permission.
 fn denied(error: &anyhow::Error) -> bool {
     let kind = |cause: &std::io::Error| cause.kind() == ErrorKind::PermissionDenied;
-    error.chain().any(|cause| cause.downcast_ref().is_some_and(kind))
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref().is_some_and(kind))
 }
 
 fn in_use(path: &Path) -> anyhow::Error {
@@ -443,7 +472,11 @@ mod tests {
         let config: Config = toml::from_str("contact = \"x\"").unwrap();
         dir.store_config(&config).unwrap();
         assert_eq!(
-            CrawlDir::hold(&path).unwrap().dir().stored_config().unwrap(),
+            CrawlDir::hold(&path)
+                .unwrap()
+                .dir()
+                .stored_config()
+                .unwrap(),
             config
         );
     }
@@ -488,7 +521,10 @@ mod tests {
         let path = place.path().join("crawl");
         let held = CrawlDir::hold(&path).unwrap();
         let error = CrawlDir::hold(&path).unwrap_err();
-        assert!(error.to_string().contains("in use by another process"), "{error}");
+        assert!(
+            error.to_string().contains("in use by another process"),
+            "{error}"
+        );
         assert!(held.presence().holds());
         fs::rename(&path, place.path().join("elsewhere")).unwrap();
         assert!(!held.presence().holds());

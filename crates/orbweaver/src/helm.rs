@@ -259,7 +259,10 @@ impl Helm {
             .filter(|url| self.harvest.seen.contains(url.key(self.reader.seed())))
             .count();
         self.indexer.change(event)?;
-        let mut answer = said(n, format!("{} added as seeds", counted(urls.len() as u64, "URL")));
+        let mut answer = said(
+            n,
+            format!("{} added as seeds", counted(urls.len() as u64, "URL")),
+        );
         answer.details = details;
         if known > 0 {
             let dir = self.dir.path().display();

@@ -27,7 +27,9 @@ impl Notices {
     /// With these to begin with.
     pub(crate) fn of(sentences: Vec<String>) -> Self {
         let notices = Self::default();
-        sentences.into_iter().for_each(|sentence| notices.add(sentence));
+        sentences
+            .into_iter()
+            .for_each(|sentence| notices.add(sentence));
         notices
     }
 

@@ -61,12 +61,15 @@ fn kept(stored: &Config, given: &Config) -> Vec<String> {
         "--recrawl: the crawl runs until it is stopped; --no-recrawl ends that".into(),
     );
     let stored = &stored.budget;
-    let pages = stored.pages.filter(|pages| *pages > 0 && given.budget.pages.is_none());
+    let pages = stored
+        .pages
+        .filter(|pages| *pages > 0 && given.budget.pages.is_none());
     if let Some(pages) = pages {
         note(true, format!("--pages {pages}: --pages 0 lifts it"));
     }
     let time = stored.time.as_ref().filter(|_| given.budget.time.is_none());
-    if let Some(time) = time.filter(|time| units::duration(time).is_ok_and(|time| !time.is_zero())) {
+    if let Some(time) = time.filter(|time| units::duration(time).is_ok_and(|time| !time.is_zero()))
+    {
         note(true, format!("--time {time}: --time 0 lifts it"));
     }
     let said = |setting: String| format!("kept from an earlier run: {setting}");

@@ -367,7 +367,7 @@ fn progress_in_json_is_an_object_a_line() {
             "queued",
             "hosts_active",
             "in_flight",
-            "errors",
+            "failed",
         ] {
             assert!(line[field].is_number(), "{field} in {line}");
         }
@@ -411,7 +411,7 @@ fn plain_progress_says_what_people_want_to_know() {
         "/s",
         "queued",
         "hosts",
-        "errors",
+        "failed",
         "limit: politeness",
     ] {
         assert!(line.contains(word), "{word}: {line}");
