@@ -4,6 +4,8 @@
 //! fetched and kept but still count as queued. They are read back from the archive and reported now,
 //! instead of being asked for a second time.
 
+use std::ops::ControlFlow;
+
 use anyhow::Result;
 use tracing::{info, warn};
 
@@ -12,7 +14,7 @@ use orbweaver_model::{
     Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, Order, Outcome, Purpose, Timestamp,
     TransId,
 };
-use orbweaver_store::{IndexLine, Recovery, StoreError, StoredExchange, exchange_at};
+use orbweaver_store::{IndexLine, Recovery, StoreError, StoredExchange, each_line, exchange_at};
 
 use crate::crawl_dir::CrawlDir;
 use crate::harvest::Harvest;
@@ -20,14 +22,51 @@ use crate::harvest::Harvest;
 /// Events folded at once.
 const GROUP: usize = 256;
 
-/// Reports every exchange of the recovered files whose URL is unfinished.
+/// Reports every archived exchange that the process before did not live to report. Reports follow the order of
+/// the archive, so that a file with one that was reported has none before it that was not; how many files
+/// come after that depends on how small they are.
 pub(crate) fn adopt(
     dir: &CrawlDir,
     recovery: &Recovery,
     docs: &mut DocIndex,
     harvest: &Harvest,
 ) -> Result<()> {
-    again_and_again(dir, docs, harvest, &|each| recovery.recent(each))
+    let mut recent = Vec::new();
+    for index in recovery.newest_first() {
+        recent.push(index);
+        let mut reported = Ok(false);
+        each_line(index, &mut |line| {
+            reported = is_reported(&line, docs, harvest);
+            match reported {
+                Ok(false) => ControlFlow::Continue(()),
+                Ok(true) | Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        if reported? {
+            break;
+        }
+    }
+    again_and_again(dir, docs, harvest, &|each| {
+        for index in recent.iter().rev() {
+            each_line(index, &mut |line| {
+                each(line);
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// True when the doc index knows what became of a capture. A robots.txt is nobody's page, and says nothing.
+fn is_reported(line: &IndexLine, docs: &DocIndex, harvest: &Harvest) -> Result<bool> {
+    let Ok(url) = CrawlUrl::from_canonical(&line.url) else {
+        return Ok(false);
+    };
+    let entry = docs.reader().entry(url.key(harvest.seed))?;
+    let report = entry
+        .and_then(|entry| entry.fate)
+        .map(|fate| fate.report.at);
+    Ok(report.is_some_and(|at| line.began_by(at)))
 }
 
 /// For a new doc index beside an archive, whose own was lost: reports everything that is archived and can

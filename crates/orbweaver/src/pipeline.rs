@@ -31,7 +31,7 @@ use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Spider};
 use orbweaver_urlserver::{Links, UrlServer};
 
 pub(crate) use self::options::can_begin;
-use self::options::{open_archive, spider_options, urlserver_options};
+use self::options::{damage_notes, open_archive, spider_options, urlserver_options};
 use crate::addresses::Addresses;
 use crate::adopt;
 use crate::changes::Changes;
@@ -209,6 +209,9 @@ impl Ring {
             counters: Default::default(),
             notices: Notices::of(notices),
         });
+        for note in own.iter().flat_map(|(_, recovery)| damage_notes(recovery)) {
+            harvest.notices.add(note);
+        }
         let resumed = docs.resumed();
         if resumed {
             for seed in docs.reader().seeds() {

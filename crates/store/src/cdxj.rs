@@ -7,8 +7,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use orbweaver_model::Timestamp;
 use serde::Deserialize;
 
+use crate::date::Date;
 use crate::error::StoreError;
 use crate::files::{CDXJ, Layout, OPEN, names};
 
@@ -49,6 +51,11 @@ pub struct IndexLine {
 }
 
 impl IndexLine {
+    /// True when the fetch had begun by then, as far as a line tells: to the second.
+    pub fn began_by(&self, at: Timestamp) -> bool {
+        self.timestamp <= Date::new(at).digits().to_string()
+    }
+
     /// Reads a line, with or without its line end.
     pub fn parse(line: &str) -> Option<Self> {
         let (surt, rest) = line.split_once(' ')?;

@@ -37,5 +37,5 @@ pub use exchange::{Found, StoredExchange, exchange_at, get};
 pub use options::StoreOptions;
 pub use warc::prepare::{Archivist, Capture, Prepared, Scratch};
 pub use warc::reader::{RecordHead, Records, StoredRecord, read_at};
-pub use warc::recover::{Cut, Recovery};
+pub use warc::recover::{Cut, Recovery, Skipped, each_line};
 pub use warc::writer::{Location, Writer};

@@ -86,6 +86,9 @@ fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Keeper> {
     for cut in &recovery.cuts {
         warn!(?cut, "a torn end was cut off");
     }
+    for skipped in &recovery.skipped {
+        warn!("{skipped}; what was fetched there has to be fetched again");
+    }
     let books = Books::open(dir.path(), &recovery)?;
     let trouble = books.trouble();
     let archive = Archive::start(writer, move |problem: Option<&StoreError>| match problem {

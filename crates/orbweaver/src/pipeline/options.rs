@@ -29,6 +29,21 @@ pub(super) fn open_archive(
     Ok((Arc::new(archive), recovery))
 }
 
+/// What was found damaged when the archive was opened.
+pub(super) fn damage_notes(recovery: &Recovery) -> Vec<String> {
+    let kept = recovery.cuts.iter().filter_map(|cut| {
+        let kept = cut.kept.as_ref()?;
+        Some(format!(
+            "warc/{} is damaged at byte {}; what follows is kept in {}",
+            cut.file,
+            cut.at,
+            kept.display()
+        ))
+    });
+    let skipped = recovery.skipped.iter().map(ToString::to_string);
+    kept.chain(skipped).collect()
+}
+
 /// What operators have set for hosts goes along, for it outlives the runs.
 pub(super) fn urlserver_options(
     settings: &Settings,

@@ -294,3 +294,70 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % bound
     }
 }
+
+/// The doc index may be older than the archive by more than one file: files can be small, and a power cut takes
+/// the last second of the index. Nothing that is archived is asked for again.
+#[test]
+fn pages_in_many_finished_files_are_known_again() {
+    let site = crate::script::Site::start([90, 14, 1], |request| {
+        let number: Option<u32> = request
+            .target
+            .strip_prefix("/p")
+            .and_then(|n| n.parse().ok());
+        match (request.target.as_str(), number) {
+            ("/", _) => Some(crate::script::Reply::links(
+                (0..40).map(|n| format!("/p{n}")),
+            )),
+            (_, Some(number)) => {
+                // Does not compress, so that every few pages fill a file.
+                let mut state = u64::from(number) + 1;
+                let body: Vec<u8> = std::iter::repeat_with(|| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state as u8
+                })
+                .take(300 << 10)
+                .collect();
+                Some(crate::script::Reply::new(200, "image/png", body))
+            }
+            _ => None,
+        }
+    });
+    let place = Place::new();
+    let config = place.file("small.toml", "[store]\nrotate = \"1M\"\n");
+    run(place.crawl(&[&site.url("/"), "--config", &config, "--pages", "3"])).expect(0);
+    // The index as it was when only a few pages had been reported.
+    let (index, older) = (place.dir().join("index"), place.beside("older"));
+    copy_all(&index, &older);
+    run(place.crawl(&["--config", &config, "--pages", "100"])).expect(0);
+    let asked = site.log().len();
+    let files = std::fs::read_dir(place.dir().join("warc")).unwrap().count();
+    assert!(files > 6, "{files} files");
+    std::fs::remove_dir_all(&index).unwrap();
+    copy_all(&older, &index);
+    run(place.crawl(&["--config", &config, "--pages", "100"])).expect(0);
+    let again: Vec<String> = (site.log().into_iter().skip(asked))
+        .map(|request| request.target)
+        .filter(|target| target != "/robots.txt")
+        .collect();
+    assert_eq!(again, Vec::<String>::new());
+    let status = place.status();
+    assert!(
+        status.balanced && status.queued == 0 && status.documents == 41,
+        "{status:?}"
+    );
+    place.check();
+}
+
+fn copy_all(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_all(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}

@@ -5,7 +5,7 @@ use crate::date::{Date, parse_iso};
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::http_head;
-use crate::warc::prepare::{NO_DIGEST, NOT_MODIFIED, describe};
+use crate::warc::prepare::{NO_DIGEST, NOT_MODIFIED, OFFSET, WARCINFO_ID, describe};
 use crate::warc::reader::{RecordHead, Records, StoredRecord, read_next};
 
 /// Bytes of a request or metadata block; what we write is far smaller.
@@ -29,11 +29,28 @@ pub(crate) struct Group {
     pub(crate) line: IndexLine,
 }
 
+impl Group {
+    /// True when the group says of itself that it was written to this place of the file whose first record
+    /// has this identifier.
+    pub(crate) fn is_at_home(&self, file: &str) -> bool {
+        !file.is_empty()
+            && self.metadata.head.field(WARCINFO_ID) == Some(file)
+            && place_of(&self.metadata.block) == Some(self.main.offset)
+    }
+}
+
+/// Where the group of a metadata record begins, as the record says.
+pub(crate) fn place_of(metadata: &[u8]) -> Option<u64> {
+    warc_field(metadata, OFFSET)?.parse().ok()
+}
+
 /// What stands at one place of a file.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// The record that opens a file.
     Info {
+        /// Its identifier, empty when it has none.
+        id: String,
         /// Where it ends.
         end: u64,
     },
@@ -45,7 +62,7 @@ impl Item {
     /// Where it ends.
     pub(crate) fn end(&self) -> u64 {
         match self {
-            Self::Info { end } => *end,
+            Self::Info { end, .. } => *end,
             Self::Group(group) => group.end,
         }
     }
@@ -76,7 +93,11 @@ impl Groups {
         match main.kind() {
             "warcinfo" => {
                 let end = self.records.finish()?;
-                Ok(Some(Item::Info { end }))
+                let id = main.field("WARC-Record-ID").unwrap_or_default();
+                Ok(Some(Item::Info {
+                    id: id.to_owned(),
+                    end,
+                }))
             }
             "response" | "revisit" => {
                 let group = self.group(main)?;

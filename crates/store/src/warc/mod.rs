@@ -7,5 +7,6 @@ pub(crate) mod prepare;
 pub(crate) mod reader;
 pub(crate) mod recover;
 pub(crate) mod render;
+mod resync;
 pub(crate) mod tail;
 pub(crate) mod writer;

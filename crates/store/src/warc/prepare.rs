@@ -1,6 +1,7 @@
 //! From an exchange to a finished group of records: pure work, on any thread.
 //!
-//! A group is a response or a revisit, the request, and a metadata record that ends it. The payload
+//! A group is a response or a revisit, the request, and a metadata record that ends it. The last one names
+//! the place of the group, so that the writer renders it; all else is done here. The payload
 //! digest is taken over the body as received, chunked framing and content encoding included, because that
 //! is what warcio verifies and what makes a revisit exact: the revisit's own head explains the bytes of
 //! the original. A response has no block digest: the gzip CRC covers the whole record, and a second
@@ -50,7 +51,9 @@ pub struct Capture<'a> {
 /// A group of records, ready to be appended.
 #[derive(Debug)]
 pub struct Prepared {
+    /// Response or revisit, and request.
     pub(crate) bytes: Vec<u8>,
+    pub(crate) last: Last,
     /// The line of the index up to where it depends on the place.
     pub(crate) line: String,
     /// The payload, when later exchanges may refer to it.
@@ -62,9 +65,52 @@ pub struct Prepared {
 impl Prepared {
     /// Bytes it takes, in memory and on disk.
     pub fn size(&self) -> usize {
-        self.bytes.len() + self.line.len()
+        self.bytes.len() + self.last.size() + self.line.len()
     }
 }
+
+/// The metadata record of a group, all but the place of the group.
+#[derive(Debug)]
+pub(crate) struct Last {
+    /// The fields that all records of the group have.
+    shared: String,
+    /// The block, up to where it depends on the place.
+    fields: String,
+    /// Identifier of the response or revisit.
+    main: RecordId,
+    id: RecordId,
+}
+
+impl Last {
+    /// Appends the record to `out`. It says where the group begins, and in which file, by the identifier of
+    /// the file's first record: random, and known to nobody who could put bytes into a body. That is what
+    /// recovery goes by after damage, when it looks for the next group that was really written there.
+    pub(crate) fn render(&self, press: &mut Press, file: RecordId, offset: u64, out: &mut Vec<u8>) {
+        let block = format!("{}{OFFSET}: {offset}\r\n", self.fields);
+        press
+            .begin("metadata", self.id)
+            .lines(&self.shared)
+            .text("Content-Type", "application/warc-fields")
+            .text("WARC-Concurrent-To", self.main.as_str())
+            .text(WARCINFO_ID, file.as_str())
+            .text(
+                "WARC-Block-Digest",
+                &Digest::of(block.as_bytes()).labelled(),
+            )
+            .finish(&[block.as_bytes()], Squeeze::Stored, out);
+    }
+
+    fn size(&self) -> usize {
+        // What the rest of the record and its gzip member take, about.
+        self.shared.len() + self.fields.len() + 384
+    }
+}
+
+/// The field of a metadata record that names the first record of its file (WARC 1.1, section 5.11).
+pub(crate) const WARCINFO_ID: &str = "WARC-Warcinfo-ID";
+
+/// The field in the block of a metadata record that says where its group begins.
+pub(crate) const OFFSET: &str = "offset";
 
 /// The buffers of one preparing thread.
 pub struct Scratch {
@@ -149,7 +195,7 @@ impl Archivist {
             (None, None) => common.response(scratch, head, digest, &mut bytes),
         };
         common.request(scratch, &mut bytes);
-        common.metadata(scratch, original.as_ref(), &mut bytes);
+        let fields = common.fields(original.as_ref());
         let revisit = original.is_some() || unchanged.is_some();
         let digest_word = match unchanged {
             Some(_) => NO_DIGEST.to_owned(),
@@ -162,6 +208,12 @@ impl Archivist {
         }
         Some(Prepared {
             bytes: group,
+            last: Last {
+                fields,
+                main: common.id,
+                id: scratch.ids.next(),
+                shared: common.shared,
+            },
             line: line.render_start(),
             payload: (original.is_none() && body.len() >= MIN_REVISIT).then_some(digest),
             captured,
@@ -279,19 +331,6 @@ impl Common<'_> {
             .text("WARC-Concurrent-To", self.id.as_str())
             .text("WARC-Block-Digest", &Digest::of(request).labelled())
             .finish(&[request], Squeeze::Stored, out);
-    }
-
-    fn metadata(&self, scratch: &mut Scratch, original: Option<&Original>, out: &mut Vec<u8>) {
-        let fields = self.fields(original);
-        let id = scratch.ids.next();
-        self.begin(&mut scratch.press, "metadata", id)
-            .text("Content-Type", "application/warc-fields")
-            .text("WARC-Concurrent-To", self.id.as_str())
-            .text(
-                "WARC-Block-Digest",
-                &Digest::of(fields.as_bytes()).labelled(),
-            )
-            .finish(&[fields.as_bytes()], Squeeze::Stored, out);
     }
 
     /// The block of the metadata record: what the index and the doc index need to be rebuilt.

@@ -2,10 +2,13 @@
 //!
 //! A WARC file alone is enough to rebuild its index, so the unsorted index of an unfinished file is never
 //! trusted. What was acknowledged was synced before, so cutting a torn tail cannot touch it; should a tail
-//! hold whole groups after damage in the middle, it is set aside instead of being thrown away.
+//! hold whole groups after damage in the middle, it is set aside instead of being thrown away. A rebuilt
+//! index names nothing behind damage that does not prove its place (`resync.rs`).
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::cdxj::{IndexLine, Lines};
@@ -14,6 +17,7 @@ use crate::error::StoreError;
 use crate::files::{self, CDXJ, Layout, NEW, OPEN, WARC, names};
 use crate::warc::group::{Groups, Item};
 use crate::warc::reader::Records;
+use crate::warc::resync;
 use crate::warc::writer::{finish_names, write_sorted};
 
 /// A torn end that was cut off.
@@ -29,6 +33,34 @@ pub struct Cut {
     pub kept: Option<PathBuf>,
 }
 
+/// A part of a file that a rebuilt index does not name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The WARC file, by its finished name.
+    pub file: String,
+    /// Where the part begins.
+    pub from: u64,
+    /// Where it ends.
+    pub to: u64,
+    /// What is wrong where it begins.
+    pub damage: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file,
+            from,
+            to,
+            damage,
+        } = self;
+        write!(
+            f,
+            "warc/{file} is damaged at byte {from} ({damage}); its new index names nothing between there and byte {to}"
+        )
+    }
+}
+
 /// What was found and done when a directory was taken over.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
@@ -40,8 +72,10 @@ pub struct Recovery {
     pub dropped: Vec<String>,
     /// Finished files whose index was missing and has been rebuilt.
     pub reindexed: Vec<String>,
-    /// Indexes of the files that the last run may have written without the doc index knowing it.
-    recent: Vec<PathBuf>,
+    /// Parts of those that could not be read, or that nothing vouches for.
+    pub skipped: Vec<Skipped>,
+    /// The indexes of all files that hold exchanges, in the order of their age.
+    indexes: Vec<PathBuf>,
 }
 
 impl Recovery {
@@ -53,37 +87,44 @@ impl Recovery {
             && self.reindexed.is_empty()
     }
 
-    /// Calls `each` for every capture of the recovered files and of the one finished last: those that
-    /// the doc index may not know as done. They come file by file, in the order of the index.
-    pub fn recent(&self, each: &mut dyn FnMut(IndexLine)) -> Result<(), StoreError> {
-        for path in &self.recent {
-            let mut lines = open_lines(path)?;
-            let failed = |e| StoreError::io("read", path, e);
-            while let Some(line) = lines.next_parsed().map_err(failed)? {
-                each(line);
-            }
-        }
-        Ok(())
+    /// The indexes of all files, the newest first. What the process before has archived last may not be
+    /// known elsewhere yet; how far back that goes is for the caller to find out, for files can be small and
+    /// many can be finished before anything is acknowledged.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Path> {
+        self.indexes.iter().rev().map(PathBuf::as_path)
     }
+}
+
+/// Calls `each` with every capture of one index, until it breaks off.
+pub fn each_line(
+    index: &Path,
+    each: &mut dyn FnMut(IndexLine) -> ControlFlow<()>,
+) -> Result<(), StoreError> {
+    let mut lines = open_lines(index)?;
+    let failed = |e| StoreError::io("read", index, e);
+    while let Some(line) = lines.next_parsed().map_err(failed)? {
+        if each(line).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn recover(layout: &Layout) -> Result<Recovery, StoreError> {
     let mut recovery = Recovery::default();
     let open = format!("{WARC}{OPEN}");
-    let last_finished = Layout::stems(&layout.warc, WARC)?.pop();
-    recovery
-        .recent
-        .extend(last_finished.map(|stem| layout.cdxj(&stem)));
     for stem in Layout::stems(&layout.warc, &open)? {
         make_whole(layout, &stem, &mut recovery)?;
     }
     clear_strays(layout)?;
     for stem in Layout::stems(&layout.warc, WARC)? {
         if !layout.cdxj(&stem).exists() {
-            let lines = scan_past_damage(&layout.warc(&stem), &format!("{stem}{WARC}"))?;
+            let name = format!("{stem}{WARC}");
+            let lines = scan_past_damage(&layout.warc(&stem), &name, &mut recovery.skipped)?;
             write_sorted(layout, &stem, &lines)?;
-            recovery.reindexed.push(format!("{stem}{WARC}"));
+            recovery.reindexed.push(name);
         }
+        recovery.indexes.push(layout.cdxj(&stem));
     }
     Ok(recovery)
 }
@@ -119,22 +160,44 @@ struct Scan {
     whole: u64,
     /// The index lines of the groups, in the order of the file.
     lines: Vec<u8>,
-    damage: Option<StoreError>,
+    /// The identifier of the file's first record; empty when that was not read or its groups do not name it.
+    info: String,
+    damage: Option<String>,
 }
 
-/// The index lines of every whole group of a finished file. What is damaged in between is for the check to name.
-fn scan_past_damage(path: &Path, name: &str) -> Result<Vec<u8>, StoreError> {
+/// The index lines of every whole group of a finished file that was written where it stands.
+fn scan_past_damage(
+    path: &Path,
+    name: &str,
+    skipped: &mut Vec<Skipped>,
+) -> Result<Vec<u8>, StoreError> {
     let mut lines = Vec::new();
-    let mut from = Some(0);
-    while let Some(begin) = from {
-        let scan = scan(path, name, begin)?;
+    let mut info = String::new();
+    let mut from = 0;
+    loop {
+        let scan = scan(path, name, from)?;
         lines.extend_from_slice(&scan.lines);
-        from = match scan.damage {
-            Some(_) => next_group(path, scan.whole)?,
-            None => None,
+        if from == 0 {
+            info = scan.info;
+        }
+        let Some(damage) = scan.damage else {
+            return Ok(lines);
         };
+        let next = resync::next_group(path, scan.whole, &info)?;
+        skipped.push(Skipped {
+            file: name.to_owned(),
+            from: scan.whole,
+            to: match next {
+                Some(next) => next,
+                None => length(path)?,
+            },
+            damage,
+        });
+        match next {
+            Some(next) => from = next,
+            None => return Ok(lines),
+        }
     }
-    Ok(lines)
 }
 
 fn scan(path: &Path, name: &str, from: u64) -> Result<Scan, StoreError> {
@@ -142,19 +205,29 @@ fn scan(path: &Path, name: &str, from: u64) -> Result<Scan, StoreError> {
     let mut scan = Scan {
         whole: from,
         lines: Vec::new(),
+        info: String::new(),
         damage: None,
     };
     loop {
         match groups.next() {
             Ok(None) => return Ok(scan),
             Ok(Some(item)) => {
+                let first = scan.whole == 0;
                 scan.whole = item.end();
-                if let Item::Group(group) = item {
-                    scan.lines.extend_from_slice(group.line.render().as_bytes());
+                match item {
+                    Item::Info { id, .. } if first => scan.info = id,
+                    Item::Info { .. } => {}
+                    Item::Group(group) => {
+                        // An older version wrote it: nothing in it says where it belongs.
+                        if from == 0 && !group.is_at_home(&scan.info) {
+                            scan.info.clear();
+                        }
+                        scan.lines.extend_from_slice(group.line.render().as_bytes());
+                    }
                 }
             }
-            Err(damage @ StoreError::Damaged { .. }) => {
-                scan.damage = Some(damage);
+            Err(StoreError::Damaged { what, .. }) => {
+                scan.damage = Some(what);
                 return Ok(scan);
             }
             // The disk cannot be read: cutting now would destroy what may be good.
@@ -163,16 +236,20 @@ fn scan(path: &Path, name: &str, from: u64) -> Result<Scan, StoreError> {
     }
 }
 
+fn length(path: &Path) -> Result<u64, StoreError> {
+    let found = path
+        .metadata()
+        .map_err(|e| StoreError::io("read", path, e))?;
+    Ok(found.len())
+}
+
 fn make_whole(layout: &Layout, stem: &str, recovery: &mut Recovery) -> Result<(), StoreError> {
     let path = layout.warc_open(stem);
     let name = format!("{stem}{WARC}");
     let scan = scan(&path, &name, 0)?;
-    let length = path
-        .metadata()
-        .map_err(|e| StoreError::io("read", &path, e))?;
-    let torn = length.len().saturating_sub(scan.whole);
+    let torn = length(&path)?.saturating_sub(scan.whole);
     if torn > 0 {
-        let kept = set_aside(&path, stem, scan.whole)?;
+        let kept = set_aside(&path, stem, &scan)?;
         recovery.cuts.push(Cut {
             file: name.clone(),
             at: scan.whole,
@@ -190,7 +267,6 @@ fn make_whole(layout: &Layout, stem: &str, recovery: &mut Recovery) -> Result<()
     cut(&path, scan.whole).map_err(|e| StoreError::io("cut", &path, e))?;
     write_sorted(layout, stem, &scan.lines)?;
     finish_names(layout, stem)?;
-    recovery.recent.push(layout.cdxj(stem));
     recovery.finished.push(name);
     Ok(())
 }
@@ -201,9 +277,15 @@ fn cut(path: &Path, len: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Copies a tail away when a whole group lies in it behind the damage.
-fn set_aside(path: &Path, stem: &str, from: u64) -> Result<Option<PathBuf>, StoreError> {
-    if next_group(path, from)?.is_none() {
+/// Copies a tail away when a whole group lies in it behind the damage. Where the file cannot vouch for its
+/// groups, whatever looks like one is kept: nothing is read from there but by hand.
+fn set_aside(path: &Path, stem: &str, scan: &Scan) -> Result<Option<PathBuf>, StoreError> {
+    let from = scan.whole;
+    let more = match scan.info.as_str() {
+        "" => resync::looks_like_more(path, from)?,
+        info => resync::next_group(path, from, info)?.is_some(),
+    };
+    if !more {
         return Ok(None);
     }
     let kept = path.with_file_name(format!("{stem}.damaged-{from}"));
@@ -217,46 +299,6 @@ fn set_aside(path: &Path, stem: &str, from: u64) -> Result<Option<PathBuf>, Stor
     };
     copy().map_err(|e| StoreError::io("copy", &kept, e))?;
     Ok(Some(kept))
-}
-
-/// Where the next whole group after `from` begins. Only places that look like the beginning of a
-/// gzip member are tried, so that a long tail is read about once.
-fn next_group(path: &Path, from: u64) -> Result<Option<u64>, StoreError> {
-    let failed = |e| StoreError::io("read", path, e);
-    let mut file = File::open(path).map_err(failed)?;
-    file.seek(SeekFrom::Start(from)).map_err(failed)?;
-    let mut window = vec![0; 1 << 20];
-    let mut at = from;
-    let mut have = 0;
-    loop {
-        let room = window.get_mut(have..).unwrap_or_default();
-        let read = file.read(room).map_err(failed)?;
-        let bytes = window.get(..have + read).unwrap_or_default();
-        for (place, start) in bytes.windows(MEMBER.len()).enumerate() {
-            let begin = at + place as u64;
-            // The place of the damage itself is known not to be one.
-            if start == MEMBER && begin > from && is_group(path, begin)? {
-                return Ok(Some(begin));
-            }
-        }
-        if read == 0 {
-            return Ok(None);
-        }
-        // What may be the beginning of a member at the edge stays in the window.
-        let keep = (have + read).min(MEMBER.len() - 1);
-        let moved = have + read - keep;
-        window.copy_within(moved..have + read, 0);
-        at += moved as u64;
-        have = keep;
-    }
-}
-
-/// How a gzip member begins that libdeflate wrote: no name, no time.
-const MEMBER: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
-
-fn is_group(path: &Path, at: u64) -> Result<bool, StoreError> {
-    let mut groups = Groups::new(Records::open_at(path, at)?, String::new(), false);
-    Ok(matches!(groups.next(), Ok(Some(Item::Group(_)))))
 }
 
 /// Removes what a crash leaves beside finished files: half-sorted indexes and unsorted ones without a file.

@@ -18,7 +18,7 @@ use crate::files::{self, Layout, Stem, WARC};
 use crate::options::StoreOptions;
 use crate::warc::prepare::{Archivist, Prepared};
 use crate::warc::recover::{self, Recovery};
-use crate::warc::render::{Press, RecordIds, Squeeze, one_line};
+use crate::warc::render::{Press, RecordId, RecordIds, Squeeze, one_line};
 use crate::warc::tail::{self, Opener, Tail};
 
 /// Bytes of index after which a file is finished however small its WARC is: the index is sorted in
@@ -45,6 +45,8 @@ pub struct Writer {
     /// The name of the last file, from which the next follows.
     last: Stem,
     pub(crate) opener: Opener,
+    /// For the records that name their place.
+    press: Press,
     /// Bytes of index after which a file is finished.
     pub(super) max_index: u64,
 }
@@ -53,6 +55,8 @@ pub struct Writer {
 struct Current {
     stem: String,
     name: Arc<str>,
+    /// The identifier of its first record.
+    info: RecordId,
     /// The number of the file in `Digests`.
     number: u32,
     warc: Tail,
@@ -81,6 +85,7 @@ impl Writer {
             current: None,
             last: last.unwrap_or_default(),
             opener: Box::new(tail::create),
+            press: Press::new(0),
             max_index: MAX_INDEX,
         };
         Ok((writer, recovery))
@@ -114,6 +119,9 @@ impl Writer {
         };
         let offset = file.warc.len();
         file.warc.push(&prepared.bytes);
+        let mut last = Vec::new();
+        (prepared.last).render(&mut self.press, file.info, offset, &mut last);
+        file.warc.push(&last);
         let mut line = prepared.line.clone();
         finish_line(&mut line, offset, &file.name);
         file.index.push(line.as_bytes());
@@ -188,11 +196,13 @@ impl Writer {
         files::sync_dir(&self.layout.warc)?;
         files::sync_dir(&self.layout.cdxj)?;
         let name: Arc<str> = format!("{stem}{WARC}").into();
-        warc.push(&info(&self.options, &name, began));
+        let id = RecordIds::new().next();
+        warc.push(&info(&self.options, &name, id, began));
         Ok(Current {
             stem: stem.to_owned(),
             number: self.digests.register(&name),
             name,
+            info: id,
             warc,
             index,
             fresh: Vec::new(),
@@ -201,7 +211,7 @@ impl Writer {
 }
 
 /// The record that opens a file.
-fn info(options: &StoreOptions, name: &str, began: Timestamp) -> Vec<u8> {
+fn info(options: &StoreOptions, name: &str, id: RecordId, began: Timestamp) -> Vec<u8> {
     use std::fmt::Write as _;
     let mut block = String::new();
     for (field, value) in [
@@ -218,7 +228,7 @@ fn info(options: &StoreOptions, name: &str, began: Timestamp) -> Vec<u8> {
     let mut out = Vec::new();
     let digest = Digest::of(block.as_bytes()).base32();
     Press::new(0)
-        .begin("warcinfo", RecordIds::new().next())
+        .begin("warcinfo", id)
         .field("WARC-Date", Date::new(began).iso())
         .field("WARC-Filename", name)
         .field("Content-Type", "application/warc-fields")

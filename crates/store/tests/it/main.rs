@@ -9,6 +9,7 @@
 mod archive;
 mod check;
 mod fixture;
+mod forgery;
 mod recover;
 mod round_trip;
 mod sample;

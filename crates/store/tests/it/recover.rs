@@ -1,9 +1,10 @@
 //! Crashes: a file cut anywhere is made whole.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use orbweaver_store::{IndexLine, Location, Recovery, Writer, check, get};
+use orbweaver_store::{IndexLine, Location, Recovery, Writer, check, each_line, get};
 use proptest::prelude::*;
 
 use crate::sample::{Sample, findings, new_dir, one_of_each, options, prose, store_all};
@@ -16,7 +17,13 @@ fn killed(dir: &Path, samples: &[Sample]) -> Vec<Location> {
 
 fn recent(recovery: &Recovery) -> Vec<IndexLine> {
     let mut lines = Vec::new();
-    recovery.recent(&mut |line| lines.push(line)).unwrap();
+    for index in recovery.newest_first() {
+        each_line(index, &mut |line| {
+            lines.push(line);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    }
     lines
 }
 
@@ -247,7 +254,7 @@ fn whole_groups_behind_damage_are_set_aside() {
 }
 
 #[test]
-fn the_captures_of_the_file_finished_last_are_listed() {
+fn the_captures_of_all_files_are_listed_newest_first() {
     let dir = new_dir();
     let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
     for path in ["/1", "/2"] {
@@ -258,7 +265,8 @@ fn the_captures_of_the_file_finished_last_are_listed() {
     drop(writer);
     let (_, recovery) = Writer::open(dir.path(), options()).unwrap();
     let urls: Vec<String> = recent(&recovery).into_iter().map(|line| line.url).collect();
-    assert_eq!(urls, ["http://example.org/2", "http://example.org/3"]);
+    let path = |n| format!("http://example.org/{n}");
+    assert_eq!(urls, [path(3), path(2), path(1)]);
 }
 
 proptest! {

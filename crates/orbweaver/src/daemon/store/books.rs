@@ -4,6 +4,7 @@
 //! entered again, so that the doc index hears of every attempt and the archive holds nothing twice.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -16,7 +17,7 @@ use tracing::{info, warn};
 use xxhash_rust::xxh3::Xxh3;
 
 use orbweaver_model::CrawlUrl;
-use orbweaver_store::{Recovery, exchange_at};
+use orbweaver_store::{Recovery, each_line, exchange_at};
 use orbweaver_wire::Verdict;
 
 use super::super::journal::{Entry, Location, ROTATE, Shelf, Standing, Writer};
@@ -216,15 +217,27 @@ fn adopt(
     memory: &mut Memory,
 ) -> Result<usize> {
     let mut unknown = Vec::new();
-    recovery.recent(&mut |line| {
-        let place = (line.filename.as_str(), line.offset);
-        if last.is_none_or(|last| place > (last.file.as_str(), last.offset)) {
-            unknown.push(Location {
-                file: line.filename,
-                offset: line.offset,
-            });
+    for index in recovery.newest_first() {
+        let mut older = false;
+        each_line(index, &mut |line| {
+            let place = (line.filename.as_str(), line.offset);
+            older |= last.is_some_and(|last| line.filename.as_str() < last.file.as_str());
+            if last.is_none_or(|last| place > (last.file.as_str(), last.offset)) {
+                unknown.push(Location {
+                    file: line.filename,
+                    offset: line.offset,
+                });
+            }
+            if older {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        if older {
+            break;
         }
-    })?;
+    }
     let count = unknown.len();
     for location in unknown {
         let stored = exchange_at(dir, &location.file, location.offset)?;
