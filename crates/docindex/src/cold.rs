@@ -244,18 +244,18 @@ fn read_journal(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keyspaces::Batch;
     use crate::reader::Reader;
     use crate::salvage::rescue;
+    use crate::tx::Tx;
 
     #[test]
     fn a_damaged_index_of_another_version_is_left_alone() {
         let around = tempfile::tempdir().unwrap();
         let path = around.path().join("index");
         let store = Keyspaces::open(&path, 4 << 20).unwrap();
-        let mut batch = Batch::new(&store);
-        batch.put_raw(&store.meta, b"format", &[FORMAT + 1]);
-        batch.commit().unwrap();
+        let mut tx = Tx::new(&store);
+        tx.put_raw(&store.meta, b"format", &[FORMAT + 1]);
+        tx.commit().unwrap();
         drop(store);
         std::fs::remove_file(path.join("version")).unwrap();
         let refused = |error: Option<Error>| {

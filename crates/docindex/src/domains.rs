@@ -18,7 +18,7 @@ pub type DomainOf = fn(&str) -> &str;
 #[derive(Debug, Default)]
 pub(crate) struct Total {
     pub(crate) name: Box<str>,
-    /// URLs finished after a request was made.
+    /// URLs for which a request was made.
     pub(crate) asked: u32,
     /// URLs handed out and unanswered.
     pub(crate) claimed: u32,

@@ -12,6 +12,8 @@ mod budget;
 mod chains;
 pub(crate) mod claims;
 mod clock;
+#[cfg(test)]
+mod grouping;
 mod promote;
 mod seeds;
 mod visits;
@@ -28,12 +30,14 @@ use orbweaver_model::{
 
 use self::budget::{refusal, unasked};
 use self::chains::breaks_chain;
+use self::claims::open_claims;
 use crate::error::Result;
 use crate::hosts::Hosts;
-use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key};
+use crate::keyspaces::{due_key, queue_key};
 use crate::ledger::Ledger;
-use crate::record::{ClaimRecord, Fate, LinkRecord, QueueRecord, decode};
+use crate::record::{ClaimRecord, Fate, LinkRecord, QueueRecord};
 use crate::seen::Seen;
+use crate::tx::Tx;
 
 /// The state in RAM that the fold keeps in step with the store.
 pub(crate) struct Fold {
@@ -48,8 +52,6 @@ pub(crate) struct Fold {
     claimed: HashMap<UrlKey, Claim, Xxh3Builder>,
     /// How many URLs of a claim batch are unanswered. The batch's record goes when none is.
     open_batches: HashMap<u64, usize, Xxh3Builder>,
-    /// Fates written in the batch under construction, which the store does not show yet.
-    fresh: HashMap<UrlKey, Fate, Xxh3Builder>,
     /// How far the results of a store elsewhere are folded; 0 when there is none.
     pub(crate) results: u64,
     /// The earliest retry, when there is one.
@@ -83,7 +85,6 @@ impl Fold {
             seen,
             claimed: HashMap::default(),
             open_batches: HashMap::default(),
-            fresh: HashMap::default(),
             results: 0,
             next_due: None,
             next_visit: None,
@@ -96,53 +97,21 @@ impl Fold {
         self.claimed.len()
     }
 
-    /// True when folding the event reads records that an earlier event of the same batch may have written.
-    /// The batch is committed first then, so that the result does not depend on how events were grouped.
-    pub(crate) fn reads_store(&self, event: &Event) -> bool {
-        match event {
-            Event::Links { links, .. } => names_seeds(links),
-            Event::Claim { .. }
-            | Event::Results { .. }
-            | Event::Robots { .. }
-            | Event::Host { .. }
-            | Event::Setting { .. } => false,
-            Event::Done {
-                key, report, links, ..
-            } => {
-                let class = report.outcome.class;
-                let judged = class == OutcomeClass::RedirectFollowed || breaks_chain(class);
-                judged || names_seeds(links) || !self.claimed.contains_key(key)
-            }
-            Event::Retry { key, .. } => !self.claimed.contains_key(key),
-            Event::Epoch { .. }
-            | Event::Return { .. }
-            | Event::Schedule { .. }
-            | Event::Due { .. }
-            | Event::Promote { .. }
-            | Event::Exhaust { .. } => true,
-        }
-    }
-
     /// Turns one event into writes.
-    pub(crate) fn apply(
-        &mut self,
-        event: &Event,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
+    pub(crate) fn apply(&mut self, event: &Event, tx: &mut Tx<'_>) -> Result<()> {
         self.note_time(event);
         match event {
             Event::Epoch { at } => {
-                self.set_clock(*at, store, batch)?;
-                self.epoch(store, batch)
+                self.set_clock(*at, tx)?;
+                self.epoch(tx)
             }
-            Event::Links { links, at } => self.links(links, *at, store, batch),
+            Event::Links { links, at } => self.links(links, *at, tx),
             Event::Claim {
                 batch: number,
                 at,
                 urls,
             } => {
-                self.claim(*number, *at, urls, store, batch);
+                self.claim(*number, *at, urls, tx);
                 Ok(())
             }
             Event::Done {
@@ -151,32 +120,32 @@ impl Fold {
                 links,
                 revisit,
             } => {
-                if self.done(*key, report, revisit.as_deref(), store, batch)? {
-                    self.links(links, report.at, store, batch)?;
+                if self.done(*key, report, revisit.as_deref(), tx)? {
+                    self.links(links, report.at, tx)?;
                 }
                 Ok(())
             }
-            Event::Retry { key, report, due } => self.retry(*key, report, *due, store, batch),
-            Event::Return { keys } => self.give_back(keys, store, batch),
-            Event::Schedule { visits } => self.schedule(visits, store, batch),
+            Event::Retry { key, report, due } => self.retry(*key, report, *due, tx),
+            Event::Return { keys } => self.give_back(keys, tx),
+            Event::Schedule { visits } => self.schedule(visits, tx),
             Event::Due { now, visits } => {
-                self.due(*now, store, batch)?;
-                self.visit(*now, *visits, store, batch)
+                self.due(*now, tx)?;
+                self.visit(*now, *visits, tx)
             }
-            Event::Promote { urls } => self.promote(urls, store, batch),
+            Event::Promote { urls } => self.promote(urls, tx),
             Event::Exhaust {
                 host,
                 spent,
                 outcome,
                 at,
-            } => self.exhaust(*host, *spent, outcome, *at, store, batch),
+            } => self.exhaust(*host, *spent, outcome, *at, tx),
             Event::Results { position } => {
                 self.results = self.results.max(*position);
-                batch.meta("results", &self.results);
+                tx.meta("results", &self.results);
                 Ok(())
             }
             Event::Robots { origin, robots } => {
-                batch.put(&store.robots, origin.as_bytes(), robots);
+                tx.put(&tx.store().robots, origin.as_bytes(), robots);
                 Ok(())
             }
             Event::Host { host, not_before } => {
@@ -197,15 +166,14 @@ impl Fold {
     }
 
     /// Called when the batch is about to be committed: what it holds must say where the fold stands.
-    pub(crate) fn seal(&mut self, applied: u64, store: &Keyspaces, batch: &mut Batch<'_>) {
+    pub(crate) fn seal(&mut self, applied: u64, tx: &mut Tx<'_>) {
         for (hash, record) in self.hosts.take_dirty() {
-            batch.put(&store.hosts, &hash.to_be_bytes(), record);
+            tx.put(&tx.store().hosts, &hash.to_be_bytes(), record);
         }
-        batch.meta("ledger", &self.ledger);
-        batch.meta("last_doc", &self.last_doc);
-        batch.meta("latest", &self.latest);
-        batch.meta("applied", &applied);
-        self.fresh.clear();
+        tx.meta("ledger", &self.ledger);
+        tx.meta("last_doc", &self.last_doc);
+        tx.meta("latest", &self.latest);
+        tx.meta("applied", &applied);
         debug_assert!(
             self.ledger.balances(),
             "the ledger balances after every fold"
@@ -213,19 +181,15 @@ impl Fold {
     }
 
     /// Claims of a process that is gone return to the queue.
-    fn epoch(&mut self, store: &Keyspaces, batch: &mut Batch<'_>) -> Result<()> {
-        for guard in store.claims.iter() {
-            let (number, urls) = guard.into_inner()?;
-            for claim in decode::<ClaimRecord>("claims", &urls)?.urls {
-                let fate = store.fate(claim.key)?;
-                if Self::is_open(&claim, fate.as_ref())
-                    && let Some(link) = store.link(claim.key)?
-                {
-                    let waiting = link.queued(claim.key, claim.attempts, revisit_of(fate));
-                    self.enqueue(claim.key, &link, waiting, store, batch);
-                }
+    fn epoch(&mut self, tx: &mut Tx<'_>) -> Result<()> {
+        for (key, claim) in open_claims(tx)? {
+            if let Some(link) = tx.link(key)? {
+                let waiting = link.queued(key, claim.attempts, revisit_of(tx.fate(key)?));
+                self.enqueue(key, &link, waiting, tx);
             }
-            batch.remove(&store.claims, &number);
+        }
+        for guard in tx.iter(&tx.store().claims) {
+            tx.remove(&tx.store().claims, &guard.key()?);
         }
         self.claimed.clear();
         self.open_batches.clear();
@@ -237,18 +201,12 @@ impl Fold {
         fate.is_none_or(|fate| fate.due.is_some() && fate.attempts <= claim.attempts)
     }
 
-    fn links(
-        &mut self,
-        links: &[NewLink],
-        at: Timestamp,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
+    fn links(&mut self, links: &[NewLink], at: Timestamp, tx: &mut Tx<'_>) -> Result<()> {
         for NewLink { link, refused } in links {
             let key = link.url.key(self.seed);
             if !self.seen.insert(key)? {
                 if link.kind == LinkKind::Seed && refused.is_none() {
-                    self.readmit(key, link, store, batch)?;
+                    self.readmit(key, link, tx)?;
                 }
                 continue;
             }
@@ -263,9 +221,9 @@ impl Fold {
                 chain: link.chain.clone(),
                 seen: at,
             };
-            batch.put(&store.urls, &key.to_bytes(), &record);
+            tx.put(&tx.store().urls, &key.to_bytes(), &record);
             if record.kind == LinkKind::Seed {
-                batch.mark(&store.seeds, record.url.as_str().as_bytes());
+                tx.mark(&tx.store().seeds, record.url.as_str().as_bytes());
             }
             self.ledger.accept();
             let host = self.hosts.meet(key.host, link.url.host());
@@ -277,43 +235,33 @@ impl Fold {
                 .map(|spent| refusal(spent, &record.url));
             match refused.clone().or(spent) {
                 Some(outcome) => {
-                    self.finish(key, unasked(outcome, at), store, batch);
-                    self.blame(key, &record.chain, store, batch)?;
+                    self.finish(key, unasked(outcome, at), tx);
+                    self.blame(key, &record.chain, tx)?;
                 }
                 None => {
                     let waiting = record.queued(key, 0, None);
-                    self.enqueue(key, &record, waiting, store, batch);
+                    self.enqueue(key, &record, waiting, tx);
                 }
             }
         }
         Ok(())
     }
 
-    fn enqueue(
-        &mut self,
-        key: UrlKey,
-        link: &LinkRecord,
-        waiting: QueueRecord,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) {
+    fn enqueue(&mut self, key: UrlKey, link: &LinkRecord, waiting: QueueRecord, tx: &mut Tx<'_>) {
         if waiting.is_visit() {
             self.hosts.visit(key.host);
         }
-        batch.put(&store.queue, &queue_key(key.host, link.rank()), &waiting);
+        tx.put(
+            &tx.store().queue,
+            &queue_key(key.host, link.rank()),
+            &waiting,
+        );
         self.hosts.waits(key.host, link.rank());
     }
 
-    fn claim(
-        &mut self,
-        number: u64,
-        at: Timestamp,
-        urls: &[Claimed],
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) {
+    fn claim(&mut self, number: u64, at: Timestamp, urls: &[Claimed], tx: &mut Tx<'_>) {
         for claim in urls {
-            batch.remove(&store.queue, &queue_key(claim.key.host, claim.rank));
+            tx.remove(&tx.store().queue, &queue_key(claim.key.host, claim.rank));
             self.claimed.insert(
                 claim.key,
                 Claim {
@@ -326,7 +274,7 @@ impl Fold {
         self.open_batches.insert(number, urls.len());
         let urls = urls.to_vec();
         let record = ClaimRecord { at, urls };
-        batch.put(&store.claims, &number.to_be_bytes(), &record);
+        tx.put(&tx.store().claims, &number.to_be_bytes(), &record);
         self.last_batch = number;
     }
 
@@ -336,44 +284,45 @@ impl Fold {
         key: UrlKey,
         report: &Report,
         revisit: Option<&Revisit>,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
+        tx: &mut Tx<'_>,
     ) -> Result<bool> {
-        let Some(attempts) = self.release(key, store, batch)? else {
+        let Some(attempts) = self.release(key, tx)? else {
             return Ok(false);
         };
         let mut report = report.clone();
         let asked = report.ip.is_some();
         let first = revisit.is_none_or(|revisit| revisit.visits <= 1);
-        self.hosts.learn(key.host, &report, asked && first);
+        // Most URLs have no attempt before this one, and nothing is read for those.
+        let before = match attempts > 0 || !first {
+            true => tx.fate(key)?,
+            false => None,
+        };
+        let was_asked = before.as_ref().is_some_and(|fate| fate.asked);
+        self.hosts.learn(key.host, &report, asked && !was_asked);
         self.ledger.attempts += u64::from(asked);
         self.ledger.bytes += report.bytes;
         if report.outcome.class == OutcomeClass::RedirectFollowed {
-            self.judge_redirect(key, &mut report, store, batch)?;
+            self.judge_redirect(key, &mut report, tx)?;
         }
         let class = report.outcome.class;
-        // Most URLs have no attempt before this one, and nothing is read for those.
-        let before = match attempts > 0 || !first {
-            true => self.fate(key, store)?,
-            false => None,
-        };
         let is_page = before.as_ref().is_some_and(Fate::brought_something);
         self.ledger.pages += u64::from(class.is_document() && !is_page);
         let fate = Fate {
             attempts: attempts.saturating_add(u8::from(asked)),
+            asked: asked || was_asked,
             due: None,
             report,
             earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             revisit: revisit.cloned().map(Box::new),
         };
         if let Some(due) = revisit.and_then(|revisit| revisit.due) {
-            self.plan(key, due, store, batch);
+            self.plan(key, due, tx);
         }
-        self.finish(key, fate, store, batch);
+        self.finish(key, fate, tx);
         if breaks_chain(class)
-            && let Some(link) = store.link(key)?
+            && let Some(link) = tx.link(key)?
         {
-            self.blame(key, &link.chain, store, batch)?;
+            self.blame(key, &link.chain, tx)?;
         }
         Ok(true)
     }
@@ -383,46 +332,43 @@ impl Fold {
         key: UrlKey,
         report: &Report,
         due: Timestamp,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
+        tx: &mut Tx<'_>,
     ) -> Result<()> {
-        let Some(attempts) = self.release(key, store, batch)? else {
+        let Some(attempts) = self.release(key, tx)? else {
             return Ok(());
         };
         self.ledger.attempts += 1;
         self.ledger.bytes += report.bytes;
-        self.hosts.learn(key.host, report, false);
-        let before = self.fate(key, store)?;
+        let before = tx.fate(key)?;
+        let asked = report.ip.is_some();
+        let was_asked = before.as_ref().is_some_and(|fate| fate.asked);
+        // A URL counts for the budget of pages with its first request, whatever comes of that.
+        self.hosts.learn(key.host, report, asked && !was_asked);
         let fate = Fate {
+            asked: asked || was_asked,
             revisit: before.as_ref().and_then(|fate| fate.revisit.clone()),
             earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             attempts: attempts.saturating_add(1),
             due: Some(due),
             report: report.clone(),
         };
-        batch.put(&store.fates, &key.to_bytes(), &fate);
-        batch.mark(&store.due, &due_key(due, key));
+        tx.put(&tx.store().fates, &key.to_bytes(), &fate);
+        tx.mark(&tx.store().due, &due_key(due, key));
         self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
-        self.fresh.insert(key, fate);
         Ok(())
     }
 
-    fn give_back(
-        &mut self,
-        keys: &[UrlKey],
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
+    fn give_back(&mut self, keys: &[UrlKey], tx: &mut Tx<'_>) -> Result<()> {
         for key in keys
             .iter()
             .filter(|key| self.claimed.contains_key(key))
             .copied()
             .collect::<Vec<_>>()
         {
-            let attempts = self.release(key, store, batch)?.unwrap_or(0);
-            if let Some(link) = store.link(key)? {
-                let waiting = link.queued(key, attempts, revisit_of(store.fate(key)?));
-                self.enqueue(key, &link, waiting, store, batch);
+            let attempts = self.release(key, tx)?.unwrap_or(0);
+            if let Some(link) = tx.link(key)? {
+                let waiting = link.queued(key, attempts, revisit_of(tx.fate(key)?));
+                self.enqueue(key, &link, waiting, tx);
             }
         }
         Ok(())
@@ -430,59 +376,42 @@ impl Fold {
 
     /// Takes a URL out of the hands of the URL server, or out of the queue when an earlier process has
     /// fetched it; how many attempts it had. None when it is finished or unknown.
-    fn release(
-        &mut self,
-        key: UrlKey,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<Option<u8>> {
+    fn release(&mut self, key: UrlKey, tx: &mut Tx<'_>) -> Result<Option<u8>> {
         if let Some(claim) = self.claimed.remove(&key) {
             self.hosts.unclaim(key.host);
             if let Some(open) = self.open_batches.get_mut(&claim.batch) {
                 *open = open.saturating_sub(1);
                 if *open == 0 {
                     self.open_batches.remove(&claim.batch);
-                    batch.remove(&store.claims, &claim.batch.to_be_bytes());
+                    tx.remove(&tx.store().claims, &claim.batch.to_be_bytes());
                 }
             }
             return Ok(Some(claim.attempts));
         }
-        let (Some(link), None) = (store.link(key)?, self.fresh.get(&key)) else {
+        let Some(link) = tx.link(key)? else {
             return Ok(None);
         };
-        let fate = store.fate(key)?;
+        let fate = tx.fate(key)?;
         match fate.as_ref().map(|fate| fate.due) {
             Some(None) => return Ok(None),
-            Some(Some(due)) => batch.remove(&store.due, &due_key(due, key)),
+            Some(Some(due)) => tx.remove(&tx.store().due, &due_key(due, key)),
             None => {}
         }
         let place = queue_key(key.host, link.rank());
-        if store.queue.contains_key(place)? {
-            batch.remove(&store.queue, &place);
+        if tx.contains(&tx.store().queue, &place)? {
+            tx.remove(&tx.store().queue, &place);
             let host = self.hosts.touch(key.host);
             host.waiting = host.waiting.saturating_sub(1);
         }
         Ok(Some(fate.map_or(0, |fate| fate.attempts)))
     }
 
-    fn finish(&mut self, key: UrlKey, fate: Fate, store: &Keyspaces, batch: &mut Batch<'_>) {
+    fn finish(&mut self, key: UrlKey, fate: Fate, tx: &mut Tx<'_>) {
         self.ledger.finish(fate.report.outcome.class);
         let host = self.hosts.touch(key.host);
         host.record.queued = host.record.queued.saturating_sub(1);
-        batch.put(&store.fates, &key.to_bytes(), &fate);
-        self.fresh.insert(key, fate);
+        tx.put(&tx.store().fates, &key.to_bytes(), &fate);
     }
-
-    fn fate(&self, key: UrlKey, store: &Keyspaces) -> Result<Option<Fate>> {
-        match self.fresh.get(&key) {
-            Some(fate) => Ok(Some(fate.clone())),
-            None => store.fate(key),
-        }
-    }
-}
-
-fn names_seeds(links: &[NewLink]) -> bool {
-    links.iter().any(|new| new.link.kind == LinkKind::Seed)
 }
 
 fn revisit_of(fate: Option<Fate>) -> Option<Box<Revisit>> {

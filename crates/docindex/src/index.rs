@@ -12,7 +12,7 @@ use crate::budgets::Budgets;
 use crate::domains::DomainOf;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
-use crate::keyspaces::{Batch, Keyspaces};
+use crate::keyspaces::Keyspaces;
 use crate::ledger::Ledger;
 use crate::load::{After, Begun, Filling, load};
 use crate::log::{LocalLog, PartitionLog};
@@ -20,6 +20,7 @@ use crate::reader::{Reader, Shared};
 use crate::record::{HostRecord, decode};
 use crate::salvage::rescue;
 use crate::seen::Seen;
+use crate::tx::Tx;
 
 /// How the doc index is opened.
 #[derive(Clone, Debug)]
@@ -186,19 +187,14 @@ impl<L: PartitionLog> DocIndex<L> {
     }
 
     fn catch_up(&mut self) -> Result<()> {
-        let mut batch = Batch::new(&self.store);
+        let mut tx = Tx::new(&self.store);
         let mut applied = self.applied;
         while let Some((position, event)) = self.log.follow(applied) {
-            if applied > self.applied && self.fold.reads_store(event) {
-                self.fold.seal(applied, &self.store, &mut batch);
-                std::mem::replace(&mut batch, Batch::new(&self.store)).commit()?;
-                self.applied = applied;
-            }
-            self.fold.apply(event, &self.store, &mut batch)?;
+            self.fold.apply(event, &mut tx)?;
             applied = position;
         }
-        self.fold.seal(applied, &self.store, &mut batch);
-        batch.commit()?;
+        self.fold.seal(applied, &mut tx);
+        tx.commit()?;
         self.applied = applied;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The keyspaces of the doc index and the batch through which they change.
+//! The keyspaces of the doc index: the store as it is opened, and how its keys are made.
 //!
 //! | keyspace | key | value |
 //! |---|---|---|
@@ -24,17 +24,17 @@ use std::thread;
 use std::time::Duration;
 
 use fjall::config::PartitioningPolicy;
-use fjall::{AbstractTree, Database, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
-use serde::Serialize;
+use fjall::{AbstractTree, Database, KeyspaceCreateOptions, PersistMode};
 use serde::de::DeserializeOwned;
 
 use orbweaver_model::{Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
 use crate::faults;
-use crate::record::{FORMAT, Fate, LinkRecord, decode, encode};
+use crate::record::{FORMAT, Fate, decode};
 use crate::survey;
 use crate::tables::{Table, View};
+use crate::tx::Tx;
 
 /// The extension of a store that is being made, before the number of the process.
 const UNFINISHED: &str = "new-";
@@ -49,7 +49,7 @@ const BREATH: Duration = Duration::from_millis(2);
 /// The store, open or closed. Cheap to clone; it is closed when the last clone is gone.
 #[derive(Clone)]
 pub(crate) struct Keyspaces {
-    db: Option<Database>,
+    pub(crate) db: Option<Database>,
     /// Bytes of a write buffer at which it goes to disk.
     buffer: u64,
     /// Journals when the write buffers were last emptied for their sake.
@@ -179,9 +179,9 @@ impl Keyspaces {
     fn check_format(&self, path: &Path) -> Result<()> {
         match self.meta.get("format")?.as_deref() {
             None => {
-                let mut batch = Batch::new(self);
-                batch.put_raw(&self.meta, b"format", &[FORMAT]);
-                batch.commit()
+                let mut tx = Tx::new(self);
+                tx.put_raw(&self.meta, b"format", &[FORMAT]);
+                tx.commit()
             }
             Some([FORMAT]) => Ok(()),
             Some(other) => Err(Error::Version {
@@ -196,13 +196,6 @@ impl Keyspaces {
         self.meta
             .get(name)?
             .map(|bytes| decode("meta", &bytes))
-            .transpose()
-    }
-
-    pub(crate) fn link(&self, key: UrlKey) -> Result<Option<LinkRecord>> {
-        self.urls
-            .get(key.to_bytes())?
-            .map(|bytes| decode("urls", &bytes))
             .transpose()
     }
 
@@ -244,7 +237,7 @@ impl Keyspaces {
 
     /// Sends full write buffers to disk, and all of them when a journal waits for that. The store itself would
     /// let journals pile up behind a keyspace that is seldom written to.
-    fn tend(&self, db: &Database) -> Result<()> {
+    pub(crate) fn tend(&self, db: &Database) -> Result<()> {
         let journals = db.journal_count();
         let all = journals > self.journals.swap(journals, Ordering::Relaxed);
         let least = if all { 0 } else { self.buffer };
@@ -259,7 +252,7 @@ impl Keyspaces {
     /// Waits while the store is behind with its own work. A commit that finds four write buffers waiting
     /// or thirty tables unsorted waits for that in the store itself, and for ever when the store's thread
     /// has met a full disk and ended; here the end of that thread is seen.
-    fn breathe(&self, db: &Database) -> Result<()> {
+    pub(crate) fn breathe(&self, db: &Database) -> Result<()> {
         let behind = |table: &&Table| {
             table.keyspace().is_some_and(|keyspace| {
                 keyspace.tree.sealed_memtable_count() >= 2 || keyspace.tree.l0_run_count() >= 28
@@ -271,57 +264,6 @@ impl Keyspaces {
             thread::sleep(BREATH);
         }
         Ok(())
-    }
-}
-
-/// The writes of one commit: all of them become visible and durable together.
-pub(crate) struct Batch<'a> {
-    keyspaces: &'a Keyspaces,
-    /// None when the store is closed; the commit says so.
-    writes: Option<OwnedWriteBatch>,
-}
-
-impl<'a> Batch<'a> {
-    pub(crate) fn new(keyspaces: &'a Keyspaces) -> Self {
-        Self {
-            writes: keyspaces.db.as_ref().map(Database::batch),
-            keyspaces,
-        }
-    }
-
-    pub(crate) fn meta<T: Serialize>(&mut self, name: &str, value: &T) {
-        self.put(&self.keyspaces.meta, name.as_bytes(), value);
-    }
-
-    pub(crate) fn put<T: Serialize>(&mut self, table: &Table, key: &[u8], value: &T) {
-        self.put_raw(table, key, &encode(value));
-    }
-
-    pub(crate) fn mark(&mut self, table: &Table, key: &[u8]) {
-        self.put_raw(table, key, &[]);
-    }
-
-    pub(crate) fn put_raw(&mut self, table: &Table, key: &[u8], value: &[u8]) {
-        if let (Some(writes), Some(keyspace)) = (&mut self.writes, table.keyspace()) {
-            writes.insert(keyspace, key, value);
-        }
-    }
-
-    pub(crate) fn remove(&mut self, table: &Table, key: &[u8]) {
-        if let (Some(writes), Some(keyspace)) = (&mut self.writes, table.keyspace()) {
-            writes.remove(keyspace, key);
-        }
-    }
-
-    pub(crate) fn commit(self) -> Result<()> {
-        faults::call()?;
-        let (Some(writes), Some(db)) = (self.writes, &self.keyspaces.db) else {
-            return Err(Error::Stopped);
-        };
-        self.keyspaces.breathe(db)?;
-        writes.commit()?;
-        self.keyspaces.tend(db)?;
-        faults::committed()
     }
 }
 

@@ -26,6 +26,7 @@ mod salvage;
 mod seen;
 mod survey;
 mod tables;
+mod tx;
 mod visits;
 
 pub use budgets::{Budget, Budgets};

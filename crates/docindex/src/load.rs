@@ -13,14 +13,15 @@ use orbweaver_model::{KeySeed, UrlKey};
 use crate::domains::Domains;
 use crate::error::{Error, Result};
 use crate::fold::Fold;
-use crate::fold::claims::{Claims, open_claims};
+use crate::fold::claims::open_claims;
 use crate::hosts::Hosts;
 use crate::index::IndexOptions;
-use crate::keyspaces::{Batch, Keyspaces, read_due_key};
+use crate::keyspaces::{Keyspaces, read_due_key};
 use crate::reader::Shared;
-use crate::record::{ClaimRecord, HostRecord, decode};
+use crate::record::{HostRecord, decode};
 use crate::seen::Seen;
 use crate::tables::Table;
+use crate::tx::Tx;
 
 /// URLs that are read before the crawl begins rather than beside it: a second's work, and damage among them
 /// is found before anybody builds on it.
@@ -51,9 +52,9 @@ impl Begun {
             }
         };
         // Written by every process, for without it all is lost, and one place on a disk is soon damaged.
-        let mut batch = Batch::new(&store);
-        batch.meta("seed", &seed);
-        batch.commit()?;
+        let mut tx = Tx::new(&store);
+        tx.meta("seed", &seed);
+        tx.commit()?;
         let shared = Shared::of(&store);
         let seen = Arc::new(Seen::new(shared.clone()));
         let (fold, filling) = load(&store, seed, seen, options, After::Process)?;
@@ -99,24 +100,14 @@ pub(crate) fn load(
             hosts.not_waiting(key.host);
         }
     }
-    let mut last_batch = 0;
-    for guard in store.claims.iter() {
-        let (number, value) = guard.into_inner()?;
-        last_batch = number
-            .as_ref()
-            .try_into()
-            .map_or(last_batch, u64::from_be_bytes);
-        for claim in decode::<ClaimRecord>("claims", &value)?.urls {
-            let open = Fold::is_open(&claim, store.fate(claim.key)?.as_ref());
-            if open && after == After::Process {
-                hosts.not_waiting(claim.key.host);
-            }
-        }
-    }
-    let mut claims = Claims::default();
-    if after == After::Trouble {
-        claims = open_claims(store)?;
-        claims.keys().for_each(|key| hosts.not_waiting(key.host));
+    let last = store.claims.iter().last();
+    let last = last.map(|row| row.key()).transpose()?;
+    let last_batch = last.and_then(|number| number.as_ref().try_into().ok());
+    let last_batch = last_batch.map_or(0, u64::from_be_bytes);
+    let mut claims = open_claims(&Tx::new(store))?;
+    claims.keys().for_each(|key| hosts.not_waiting(key.host));
+    if after == After::Process {
+        claims.clear();
     }
     hosts.begin_turns();
     let ledger = store.meta("ledger")?.unwrap_or_default();

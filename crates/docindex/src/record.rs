@@ -13,7 +13,7 @@ use orbweaver_model::{
 use crate::error::{Error, Result};
 
 /// The format of everything in the doc index; `docs/formats/docindex.md` describes it.
-pub const FORMAT: u8 = 3;
+pub const FORMAT: u8 = 4;
 
 /// How a URL became known. Written once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +67,8 @@ impl LinkRecord {
 pub struct Fate {
     /// Attempts made.
     pub attempts: u8,
+    /// True when a request was ever made for it: it is in the page budget of its host.
+    pub asked: bool,
     /// When it is to be asked for again; none when it is finished.
     pub due: Option<Timestamp>,
     /// What the last attempt came to.
@@ -184,7 +186,7 @@ pub struct HostRecord {
     pub name: String,
     /// URLs waiting in its queue, claimed ones and retries included.
     pub queued: u32,
-    /// URLs of it that are finished after a request was made.
+    /// URLs of it for which a request was made, whatever came of it: what its page budget counts.
     pub asked: u32,
     /// The budget that is spent: no new URL is queued for it.
     pub spent: Option<Spent>,

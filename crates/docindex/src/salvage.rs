@@ -15,9 +15,10 @@ use orbweaver_model::{KeySeed, Timestamp, UrlKey};
 use crate::cold::{Cold, Hold};
 use crate::error::{Error, Result};
 use crate::fold::claims::open_claims;
-use crate::keyspaces::{Batch, Keyspaces, due_key, queue_key, read_due_key};
+use crate::keyspaces::{Keyspaces, due_key, queue_key, read_due_key};
 use crate::ledger::Ledger;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode, is_intact};
+use crate::tx::Tx;
 
 /// Records copied in one commit.
 const GROUP: usize = 4096;
@@ -60,18 +61,18 @@ fn salvage(path: &Path, memory: u64, old: &Cold) -> Result<PathBuf> {
     let fresh = Keyspaces::open_at(&fresh_path, memory)?;
     let source = old.keyspaces();
     for (from, to) in source.tables().into_iter().zip(fresh.tables()) {
-        let mut batch = Batch::new(&fresh);
+        let mut tx = Tx::new(&fresh);
         for (n, row) in from.iter().enumerate() {
             let (key, value) = row.into_inner()?;
             match legible(from.name(), &key, &value) {
-                Ok(()) => batch.put_raw(to, &key, &value),
+                Ok(()) => tx.put_raw(to, &key, &value),
                 Err(error) => old.note_record(from.name(), &key, &error),
             }
             if n % GROUP == GROUP - 1 {
-                std::mem::replace(&mut batch, Batch::new(&fresh)).commit()?;
+                tx.flush()?;
             }
         }
-        batch.commit()?;
+        tx.commit()?;
     }
     reconcile(&fresh)?;
     fresh.sync()?;
@@ -131,7 +132,7 @@ fn reconcile(store: &Keyspaces) -> Result<()> {
     let mut mending = Mending {
         store,
         seed,
-        batch: Batch::new(store),
+        tx: Tx::new(store),
         waiting: 0,
     };
     mending.links_from_queue()?;
@@ -144,14 +145,14 @@ fn reconcile(store: &Keyspaces) -> Result<()> {
 struct Mending<'a> {
     store: &'a Keyspaces,
     seed: KeySeed,
-    batch: Batch<'a>,
+    tx: Tx<'a>,
     waiting: usize,
 }
 
 impl Mending<'_> {
     fn flush(&mut self) -> Result<()> {
         self.waiting = 0;
-        std::mem::replace(&mut self.batch, Batch::new(self.store)).commit()
+        self.tx.flush()
     }
 
     fn wrote(&mut self) -> Result<()> {
@@ -170,7 +171,7 @@ impl Mending<'_> {
             let waiting = decode::<QueueRecord>("queue", &value)?;
             let key = waiting.url.key(self.seed);
             if store.fate(key)?.is_some_and(|fate| fate.due.is_none()) {
-                self.batch.remove(&store.queue, &place);
+                self.tx.remove(&store.queue, &place);
             } else if !store.urls.contains_key(key.to_bytes())? {
                 let link = LinkRecord {
                     doc_id: waiting.doc_id,
@@ -183,7 +184,7 @@ impl Mending<'_> {
                     chain: waiting.chain,
                     seen: Timestamp::default(),
                 };
-                self.batch.put(&store.urls, &key.to_bytes(), &link);
+                self.tx.put(&store.urls, &key.to_bytes(), &link);
             }
             self.wrote()?;
         }
@@ -196,7 +197,7 @@ impl Mending<'_> {
         for row in store.fates.iter() {
             let key = row.key()?;
             if !store.urls.contains_key(&key)? {
-                self.batch.remove(&store.fates, &key);
+                self.tx.remove(&store.fates, &key);
                 self.wrote()?;
             }
         }
@@ -212,7 +213,7 @@ impl Mending<'_> {
                     _ => fate.revisit.and_then(|revisit| revisit.due),
                 });
                 if planned != Some(due) || !store.urls.contains_key(key.to_bytes())? {
-                    self.batch.remove(table, &bytes);
+                    self.tx.remove(table, &bytes);
                     self.wrote()?;
                 }
             }
@@ -223,7 +224,7 @@ impl Mending<'_> {
     /// Every URL is finished or rests somewhere, and the counts say how many.
     fn count(&mut self) -> Result<()> {
         let store = self.store;
-        let claims = open_claims(store)?;
+        let claims = open_claims(&self.tx)?;
         let said: Ledger = store.meta("ledger")?.unwrap_or_default();
         let mut ledger = Ledger::default();
         let mut last_doc = 0;
@@ -245,7 +246,7 @@ impl Mending<'_> {
             if let Some(fate) = fate.as_ref().filter(|fate| fate.due.is_none()) {
                 ledger.finish(fate.report.outcome.class);
                 if let Some(due) = fate.revisit.as_ref().and_then(|revisit| revisit.due) {
-                    self.batch.mark(&store.visits, &due_key(due, key));
+                    self.tx.mark(&store.visits, &due_key(due, key));
                     self.wrote()?;
                 }
                 continue;
@@ -263,15 +264,15 @@ impl Mending<'_> {
                 let attempts = fate.as_ref().map_or(0, |fate| fate.attempts);
                 let revisit = fate.and_then(|fate| fate.revisit);
                 let waiting = link.queued(key, attempts, revisit);
-                self.batch.put(&store.queue, &place, &waiting);
+                self.tx.put(&store.queue, &place, &waiting);
                 self.wrote()?;
             }
         }
         self.write_hosts(hosts)?;
         (ledger.bytes, ledger.attempts) = (said.bytes, said.attempts);
-        self.batch.meta("ledger", &ledger);
+        self.tx.meta("ledger", &ledger);
         let before: u32 = store.meta("last_doc")?.unwrap_or(0);
-        self.batch.meta("last_doc", &last_doc.max(before));
+        self.tx.meta("last_doc", &last_doc.max(before));
         self.flush()
     }
 
@@ -283,7 +284,7 @@ impl Mending<'_> {
             let mut record = known.transpose()?.unwrap_or_default();
             record.name = name;
             record.queued = queued;
-            self.batch.put(&store.hosts, &hash.to_be_bytes(), &record);
+            self.tx.put(&store.hosts, &hash.to_be_bytes(), &record);
             self.wrote()?;
         }
         Ok(())
@@ -339,9 +340,9 @@ mod tests {
         drop(index);
         let store = Keyspaces::reopen(dir.path(), memory).unwrap();
         let place = due_key(at(500), key);
-        let mut batch = Batch::new(&store);
-        batch.remove(&store.visits, &place);
-        batch.commit().unwrap();
+        let mut tx = Tx::new(&store);
+        tx.remove(&store.visits, &place);
+        tx.commit().unwrap();
         assert!(!store.visits.contains_key(place).unwrap());
         reconcile(&store).unwrap();
         assert!(store.visits.contains_key(place).unwrap());

@@ -11,10 +11,17 @@ use crate::cold::{Merge, Space};
 use crate::error::{Error, Result};
 use crate::faults;
 
+/// All keyspaces, in the order in which they are listed everywhere.
+pub(crate) const NAMES: [&str; 10] = [
+    "meta", "urls", "fates", "queue", "due", "visits", "claims", "hosts", "robots", "seeds",
+];
+
 /// A keyspace.
 #[derive(Clone)]
 pub(crate) struct Table {
     name: &'static str,
+    /// Its place among all keyspaces.
+    place: usize,
     source: Source,
 }
 
@@ -31,22 +38,33 @@ enum Source {
 
 impl Table {
     pub(crate) fn new(name: &'static str, keyspace: Keyspace) -> Self {
-        let source = Source::Store(keyspace);
-        Self { name, source }
+        Self::from(name, Source::Store(keyspace))
     }
 
-    pub(crate) const fn closed(name: &'static str) -> Self {
-        let source = Source::Closed;
-        Self { name, source }
+    pub(crate) fn closed(name: &'static str) -> Self {
+        Self::from(name, Source::Closed)
     }
 
     pub(crate) fn cold(name: &'static str, space: Arc<Space>) -> Self {
-        let source = Source::Cold(space);
-        Self { name, source }
+        Self::from(name, Source::Cold(space))
+    }
+
+    fn from(name: &'static str, source: Source) -> Self {
+        let place = NAMES.iter().position(|listed| *listed == name);
+        Self {
+            place: place.unwrap_or(NAMES.len()),
+            name,
+            source,
+        }
     }
 
     pub(crate) fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Its place among all keyspaces.
+    pub(crate) fn place(&self) -> usize {
+        self.place
     }
 
     /// The keyspace itself, for whoever writes.
@@ -116,9 +134,9 @@ impl Table {
 }
 
 /// A range of keys.
-type Keys = (Bound<Slice>, Bound<Slice>);
+pub(crate) type Keys = (Bound<Slice>, Bound<Slice>);
 
-fn owned<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Keys {
+pub(crate) fn owned<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Keys {
     let own = |bound: Bound<&K>| bound.map(|key| Slice::from(key.as_ref()));
     (own(range.start_bound()), own(range.end_bound()))
 }
@@ -191,6 +209,15 @@ impl Iterator for Scan {
 pub(crate) struct Row(Result<(UserKey, UserValue)>);
 
 impl Row {
+    pub(crate) fn of(key: UserKey, value: UserValue) -> Self {
+        Self(Ok((key, value)))
+    }
+
+    /// Its key; none when it cannot be read.
+    pub(crate) fn peek(&self) -> Option<&UserKey> {
+        self.0.as_ref().ok().map(|(key, _)| key)
+    }
+
     pub(crate) fn into_inner(self) -> Result<(UserKey, UserValue)> {
         self.0
     }

@@ -6,9 +6,10 @@ use orbweaver_model::{Column, Event, RecrawlBounds, Timestamp, UrlKey};
 
 use crate::error::Result;
 use crate::index::DocIndex;
-use crate::keyspaces::{Batch, read_due_key};
+use crate::keyspaces::read_due_key;
 use crate::log::PartitionLog;
 use crate::record::{Fate, decode};
+use crate::tx::Tx;
 
 /// URLs planned in one commit.
 const GROUP: usize = 4096;
@@ -43,9 +44,9 @@ impl<L: PartitionLog> DocIndex<L> {
         } else {
             self.call_off_visits()?;
         }
-        let mut batch = Batch::new(&self.store);
-        batch.meta("recrawl", &wanted);
-        batch.commit()?;
+        let mut tx = Tx::new(&self.store);
+        tx.meta("recrawl", &wanted);
+        tx.commit()?;
         Ok(count)
     }
 

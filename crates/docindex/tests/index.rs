@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use orbweaver_docindex::{DocIndex, IndexOptions, KeptLog, Reader, Rest, Wanted};
-use orbweaver_model::{Column, Event, HostSetting, LinkKind, NewLink, OutcomeClass, Report};
+use orbweaver_model::{
+    Column, Event, HostSetting, LinkKind, NewLink, Outcome, OutcomeClass, Report,
+};
 use proptest::prelude::*;
 
 mod support;
@@ -459,6 +461,56 @@ fn a_host_gets_its_budget_exactly() {
     assert_eq!(index.ledger().class(OutcomeClass::DeniedPolicy), 3);
     assert_eq!(index.ledger().queued, 0);
     sound(&index);
+}
+
+/// A server that fails makes URLs wait for a repetition; that must not make room for others.
+#[test]
+fn a_page_budget_counts_urls_that_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = open_with(
+        dir.path(),
+        IndexOptions {
+            seed: SEED,
+            budgets: pages(5),
+            ..IndexOptions::default()
+        },
+    );
+    let all = (0..50).map(|n| link(&format!("http://a/{n}"), 1)).collect();
+    index.apply([links(all)]).unwrap();
+    let mut asked = BTreeMap::new();
+    for round in 0..20u64 {
+        let now = at(round * 100);
+        for candidate in index.candidates(&want(3), now).unwrap() {
+            let attempts = asked.entry(candidate.url.to_string()).or_insert(0);
+            *attempts += 1;
+            let mut report = report(OutcomeClass::Deferred);
+            // The first time no address is found, which is no request.
+            report.ip = report.ip.filter(|_| round > 0);
+            let event = match *attempts {
+                1 | 2 => Event::Retry {
+                    key: candidate.key,
+                    report,
+                    due: at(round * 100 + 150),
+                },
+                _ => done(
+                    candidate.url.as_str(),
+                    Report {
+                        outcome: Outcome::plain(OutcomeClass::HttpError),
+                        ..report
+                    },
+                    vec![],
+                ),
+            };
+            index.apply([event]).unwrap();
+        }
+        sound(&index);
+    }
+    assert_eq!(index.host(key("http://a/0").host).unwrap().asked, 5);
+    // Three that had no address in the first round were not asked then.
+    let requested = asked.len();
+    assert!((5..=8).contains(&requested), "{asked:?}");
+    assert_eq!(index.ledger().queued, 0);
+    assert_eq!(index.ledger().class(OutcomeClass::HttpError), 5);
 }
 
 #[test]

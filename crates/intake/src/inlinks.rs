@@ -11,7 +11,7 @@ use orbweaver_model::UrlKey;
 /// Places, a power of two.
 const PLACES: usize = 1 << 20;
 
-/// Known links to a URL at which it moves up. A page has some thirty links, so an ordinary one is linked to about as
+/// Pages with a link to a known URL at which it moves up. A page has some thirty links, so an ordinary one is linked to about as
 /// often: the first mark lies above that, lest every URL pass it at the price of reads in the doc index, and the
 /// second near the end of what a byte holds.
 const MARKS: [u8; 2] = [64, 240];
@@ -27,7 +27,7 @@ impl Default for Inlinks {
 }
 
 impl Inlinks {
-    /// Counts another link to a known URL. The mark that it passes by this, from 1; each only once.
+    /// Counts another page that links to a known URL. The mark that it passes by this, from 1; each only once.
     pub(crate) fn note(&self, key: UrlKey) -> Option<u8> {
         let place = (key.url as usize) & (PLACES - 1);
         let count = self.0.get(place)?;

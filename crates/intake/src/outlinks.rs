@@ -51,7 +51,7 @@ pub struct PageRef<'a> {
 pub struct PageLinks {
     /// Links not known before, each once, with their verdicts, in the order of the page.
     pub links: Vec<NewLink>,
-    /// References to URLs that were known before.
+    /// URLs that were known before, each counted once however often the page refers to it.
     pub known: usize,
     /// Those of them that so many pages link to that they go before others of their kind.
     pub promoted: Vec<(UrlKey, u8)>,
@@ -112,6 +112,9 @@ fn weighted(kind: LinkKind, weight: u8) -> u8 {
 
 /// Room made for the first new link of a page, because few pages that have one have only one.
 const FIRST_ROOM: usize = 24;
+
+/// The place of a URL that is known: no place among the new links of the page.
+const KNOWN: usize = usize::MAX;
 
 /// Turns references into links.
 #[derive(Debug)]
@@ -205,7 +208,10 @@ impl Outlinks {
         };
         // The text of one link after the other; only what is new becomes a URL of its own.
         let mut text = String::with_capacity(256);
+        // Each URL of the page once: where it stands among the new links, or that it is known. A page that refers to the
+        // same page in a hundred places is one page that links to it.
         let mut places: HashMap<UrlKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
+        places.reserve(FIRST_ROOM);
         for (index, found) in found.into_iter().enumerate() {
             if index >= self.max_of(found.kind) {
                 out.cut = true;
@@ -217,6 +223,7 @@ impl Outlinks {
             if let Some(&place) = places.get(&key) {
                 self.reconsider(page, out.links.get_mut(place), found.kind);
             } else if seen(key) {
+                places.insert(key, KNOWN);
                 out.known += 1;
                 if let Some(level) = self.inlinks.note(key) {
                     let better = priority(found.kind).saturating_sub(2 * level);
@@ -228,7 +235,6 @@ impl Outlinks {
                     continue;
                 };
                 if out.links.is_empty() {
-                    places.reserve(FIRST_ROOM);
                     out.links.reserve(FIRST_ROOM);
                 }
                 places.insert(key, out.links.len());
@@ -442,6 +448,17 @@ mod tests {
                     .key(SEED)
             )
         );
+    }
+
+    #[test]
+    fn a_page_counts_once_for_what_it_links_to() {
+        let outlinks = outlinks(false, &Limits::default());
+        let hrefs: Vec<String> = (0..250).map(|n| format!("/known#{n}")).collect();
+        let found: Vec<_> = hrefs.iter().map(|href| (href.as_str(), LinkKind::A)).collect();
+        for page in 1..=64 {
+            let out = run(&outlinks, LinkKind::A, None, &found, |_| true);
+            assert_eq!((out.known, out.promoted.len()), (1, usize::from(page == 64)));
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@ use orbweaver_model::{CrawlUrl, Outcome, OutcomeClass, Report, Spent, Timestamp,
 
 use super::Fold;
 use crate::error::Result;
-use crate::keyspaces::{Batch, Keyspaces};
+
 use crate::record::{Fate, QueueRecord, decode};
+use crate::tx::Tx;
 
 impl Fold {
     /// Refuses what is left in the queue of a host. What was fetched before keeps its fate, and a chain
@@ -16,42 +17,42 @@ impl Fold {
         spent: Spent,
         outcome: &Outcome,
         at: Timestamp,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
+        tx: &mut Tx<'_>,
     ) -> Result<()> {
         let host = self.hosts.touch(hash);
         host.record.spent = Some(spent);
         host.waiting = 0;
-        for guard in store.queue.prefix(hash.to_be_bytes()) {
+        for guard in tx.prefix(&tx.store().queue, &hash.to_be_bytes()) {
             let (place, value) = guard.into_inner()?;
             let waiting = decode::<QueueRecord>("queue", &value)?;
             let key = UrlKey {
                 host: hash,
                 url: waiting.url_hash,
             };
-            // A page that is visited again was in the budget before, and so was the first of a chain.
-            let counted = waiting.revisit.is_some() || !waiting.chain.is_empty();
-            if counted && spent == Spent::Pages {
+            let before = tx.fate(key)?;
+            // What was asked for before is in the budget already, and so is the first of a chain.
+            let asked = before.as_ref().is_some_and(|fate| fate.asked);
+            if spent == Spent::Pages && (asked || !waiting.chain.is_empty()) {
                 self.hosts.touch(hash).waiting += 1;
                 continue;
             }
-            batch.remove(&store.queue, &place);
-            let before = self.fate(key, store)?;
+            tx.remove(&tx.store().queue, &place);
             if let Some(fate) = before.as_ref().filter(|_| waiting.revisit.is_some()) {
                 let kept = Fate {
                     due: None,
                     ..fate.clone()
                 };
-                self.finish(key, kept, store, batch);
+                self.finish(key, kept, tx);
                 continue;
             }
             let fate = Fate {
                 attempts: waiting.attempts,
+                asked,
                 earlier: before.map(Fate::into_earlier).unwrap_or_default(),
                 ..unasked(outcome.clone(), at)
             };
-            self.finish(key, fate, store, batch);
-            self.blame(key, &waiting.chain, store, batch)?;
+            self.finish(key, fate, tx);
+            self.blame(key, &waiting.chain, tx)?;
         }
         Ok(())
     }
@@ -61,6 +62,7 @@ impl Fold {
 pub(super) fn unasked(outcome: Outcome, at: Timestamp) -> Fate {
     Fate {
         attempts: 0,
+        asked: false,
         due: None,
         report: Report::unasked(outcome, at),
         earlier: Vec::new(),

@@ -4,7 +4,7 @@ use orbweaver_model::{Column, CrawlUrl, Outcome, OutcomeClass, Report, UrlKey};
 
 use super::Fold;
 use crate::error::Result;
-use crate::keyspaces::{Batch, Keyspaces};
+use crate::tx::Tx;
 
 /// Longest chain of redirects that is followed to find a loop. Longer ones are ended by the hop limit.
 const LOOP_SEARCH: usize = 32;
@@ -16,8 +16,7 @@ impl Fold {
         &mut self,
         key: UrlKey,
         report: &mut Report,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
+        tx: &mut Tx<'_>,
     ) -> Result<()> {
         let mut walked = Vec::new();
         let mut target = report.redirect.clone();
@@ -32,11 +31,11 @@ impl Fold {
             if next == key {
                 report.outcome = Outcome::because(OutcomeClass::RedirectLimit, "redirect loop");
                 for hop in walked {
-                    self.amend(hop, &report.outcome, store, batch)?;
+                    self.amend(hop, &report.outcome, tx)?;
                 }
                 return Ok(());
             }
-            let Some(fate) = self.fate(next, store)? else {
+            let Some(fate) = tx.fate(next)? else {
                 return Ok(());
             };
             match fate.report.outcome.class {
@@ -57,17 +56,11 @@ impl Fold {
     }
 
     /// The URLs whose redirects led to a refused or endless one did not lead anywhere either.
-    pub(super) fn blame(
-        &mut self,
-        key: UrlKey,
-        chain: &[UrlKey],
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
+    pub(super) fn blame(&mut self, key: UrlKey, chain: &[UrlKey], tx: &mut Tx<'_>) -> Result<()> {
         if chain.is_empty() {
             return Ok(());
         }
-        let Some(fate) = self.fate(key, store)? else {
+        let Some(fate) = tx.fate(key)? else {
             return Ok(());
         };
         let outcome = match fate.report.outcome.class {
@@ -75,19 +68,13 @@ impl Fold {
             _ => refused_target(&fate.report.outcome),
         };
         for hop in chain {
-            self.amend(*hop, &outcome, store, batch)?;
+            self.amend(*hop, &outcome, tx)?;
         }
         Ok(())
     }
 
-    fn amend(
-        &mut self,
-        key: UrlKey,
-        outcome: &Outcome,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
-        let Some(mut fate) = self.fate(key, store)? else {
+    fn amend(&mut self, key: UrlKey, outcome: &Outcome, tx: &mut Tx<'_>) -> Result<()> {
+        let Some(mut fate) = tx.fate(key)? else {
             return Ok(());
         };
         let before = fate.report.outcome.class;
@@ -95,8 +82,7 @@ impl Fold {
             debug_assert_ne!(outcome.class.column(), Column::Queued);
             self.ledger.amend(before, outcome.class);
             fate.report.outcome = outcome.clone();
-            batch.put(&store.fates, &key.to_bytes(), &fate);
-            self.fresh.insert(key, fate);
+            tx.put(&tx.store().fates, &key.to_bytes(), &fate);
         }
         Ok(())
     }

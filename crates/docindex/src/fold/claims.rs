@@ -1,35 +1,34 @@
-//! Claims of this very process, taken up again after its store was closed and opened.
+//! Which URLs are handed out, as the store tells: to return them to the queue when their process is gone, or to take
+//! them up again when this very process has closed and opened its store.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use orbweaver_model::UrlKey;
-use xxhash_rust::xxh3::Xxh3Builder;
 
 use super::{Claim, Fold};
 use crate::error::Result;
-use crate::keyspaces::{Keyspaces, queue_key};
+use crate::keyspaces::queue_key;
 use crate::record::{ClaimRecord, decode};
+use crate::tx::Tx;
 
 /// URLs that are handed out.
-pub(crate) type Claims = HashMap<UrlKey, Claim, Xxh3Builder>;
+pub(crate) type Claims = BTreeMap<UrlKey, Claim>;
 
-/// Reads which URLs are handed out.
-pub(crate) fn open_claims(store: &Keyspaces) -> Result<Claims> {
-    let mut claims = Claims::default();
-    for row in store.claims.iter() {
+/// Reads which URLs are handed out: named by a batch, not answered since, and not returned to the queue. Batches
+/// come in order, so that a URL that was returned and claimed again belongs to the last.
+pub(crate) fn open_claims(tx: &Tx<'_>) -> Result<Claims> {
+    let store = tx.store();
+    let mut claims = Claims::new();
+    for row in tx.iter(&store.claims) {
         let (number, urls) = row.into_inner()?;
         let Ok(batch) = number.as_ref().try_into().map(u64::from_be_bytes) else {
             continue;
         };
         for claim in decode::<ClaimRecord>("claims", &urls)?.urls {
-            // A batch goes on naming URLs that were returned, until the last of it is answered.
-            let returned = store
-                .queue
-                .contains_key(queue_key(claim.key.host, claim.rank))?;
-            let fate = store.fate(claim.key)?;
-            if !returned && Fold::is_open(&claim, fate.as_ref()) {
+            let place = queue_key(claim.key.host, claim.rank);
+            let fate = tx.fate(claim.key)?;
+            if Fold::is_open(&claim, fate.as_ref()) && !tx.contains(&store.queue, &place)? {
                 let attempts = claim.attempts;
-                // Batches come in order: a URL that was returned and claimed again belongs to the last.
                 claims.insert(claim.key, Claim { batch, attempts });
             }
         }
@@ -44,7 +43,7 @@ impl Fold {
             *self.open_batches.entry(claim.batch).or_default() += 1;
             self.hosts.reclaim(key.host);
         }
-        self.claimed = claims;
+        self.claimed = claims.into_iter().collect();
     }
 
     /// URLs that are handed out in batches after this one.

@@ -12,7 +12,8 @@ use orbweaver_model::{Event, Timestamp, UrlKey};
 
 use super::Fold;
 use crate::error::Result;
-use crate::keyspaces::{Batch, Keyspaces, due_key, read_due_key};
+use crate::keyspaces::{Keyspaces, due_key, read_due_key};
+use crate::tx::Tx;
 
 /// Clocks are put right by less than this all the time, and a wait that is longer by so much hurts nobody.
 const TOLERANCE: Duration = Duration::from_secs(1);
@@ -46,12 +47,7 @@ impl Fold {
     }
 
     /// A process starts whose clock shows `at`: waits that an earlier one noted by another clock move along.
-    pub(super) fn set_clock(
-        &mut self,
-        at: Timestamp,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
+    pub(super) fn set_clock(&mut self, at: Timestamp, tx: &mut Tx<'_>) -> Result<()> {
         let ahead = self.ahead_of(at);
         self.latest = at;
         let Some(ahead) = ahead else {
@@ -63,34 +59,28 @@ impl Fold {
             }
         });
         self.next_due = None;
-        for guard in store.due.iter() {
+        for guard in tx.iter(&tx.store().due) {
             let bytes = guard.key()?;
             let Some((old, key)) = read_due_key(&bytes) else {
                 continue;
             };
             let due = if old > at { moved(old, ahead, at) } else { old };
             self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
-            let fate = store.fate(key)?.filter(|fate| fate.due == Some(old));
+            let fate = tx.fate(key)?.filter(|fate| fate.due == Some(old));
             if let (true, Some(mut fate)) = (due != old, fate) {
-                batch.remove(&store.due, &bytes);
-                batch.mark(&store.due, &due_key(due, key));
+                tx.remove(&tx.store().due, &bytes);
+                tx.mark(&tx.store().due, &due_key(due, key));
                 fate.due = Some(due);
-                batch.put(&store.fates, &key.to_bytes(), &fate);
-                self.fresh.insert(key, fate);
+                tx.put(&tx.store().fates, &key.to_bytes(), &fate);
             }
         }
         Ok(())
     }
 
     /// Queues the URLs that are to be asked for again by now.
-    pub(super) fn due(
-        &mut self,
-        now: Timestamp,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
+    pub(super) fn due(&mut self, now: Timestamp, tx: &mut Tx<'_>) -> Result<()> {
         self.next_due = None;
-        for guard in store.due.iter() {
+        for guard in tx.iter(&tx.store().due) {
             let bytes = guard.key()?;
             let Some((due, key)) = read_due_key(&bytes) else {
                 continue;
@@ -99,10 +89,10 @@ impl Fold {
                 self.next_due = Some(due);
                 break;
             }
-            batch.remove(&store.due, &bytes);
-            if let (Some(link), Some(fate)) = (store.link(key)?, store.fate(key)?) {
+            tx.remove(&tx.store().due, &bytes);
+            if let (Some(link), Some(fate)) = (tx.link(key)?, tx.fate(key)?) {
                 let waiting = link.queued(key, fate.attempts, fate.revisit);
-                self.enqueue(key, &link, waiting, store, batch);
+                self.enqueue(key, &link, waiting, tx);
             }
         }
         Ok(())

@@ -5,21 +5,16 @@ use orbweaver_model::{Link, LinkKind, OutcomeClass, UrlKey};
 
 use super::Fold;
 use crate::error::Result;
-use crate::keyspaces::{Batch, Keyspaces, due_key};
+use crate::keyspaces::due_key;
 use crate::record::{Fate, LinkRecord};
+use crate::tx::Tx;
 
 impl Fold {
     /// A URL that scope or address policy had refused is queued now that the user asks for it by name, and so is one
     /// whose server, or its robots.txt, could not be reached: every run begins with naming its seeds. What was
     /// answered, and what a robots.txt denies, stays as it is.
-    pub(super) fn readmit(
-        &mut self,
-        key: UrlKey,
-        link: &Link,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
-        let Some(fate) = self.fate(key, store)? else {
+    pub(super) fn readmit(&mut self, key: UrlKey, link: &Link, tx: &mut Tx<'_>) -> Result<()> {
+        let Some(fate) = tx.fate(key)? else {
             return Ok(());
         };
         let class = fate.report.outcome.class;
@@ -28,7 +23,7 @@ impl Fold {
             .hosts
             .get(key.host)
             .is_some_and(|host| host.record.spent.is_some());
-        let Some(known) = store.link(key)? else {
+        let Some(known) = tx.link(key)? else {
             return Ok(());
         };
         if !finished || spent || !deserves_another_chance(&fate) {
@@ -42,17 +37,16 @@ impl Fold {
             chain: Vec::new(),
             ..known
         };
-        batch.put(&store.urls, &key.to_bytes(), &record);
-        batch.mark(&store.seeds, record.url.as_str().as_bytes());
+        tx.put(&tx.store().urls, &key.to_bytes(), &record);
+        tx.mark(&tx.store().seeds, record.url.as_str().as_bytes());
         if let Some(due) = fate.revisit.as_ref().and_then(|revisit| revisit.due) {
-            batch.remove(&store.visits, &due_key(due, key));
+            tx.remove(&tx.store().visits, &due_key(due, key));
         }
-        batch.remove(&store.fates, &key.to_bytes());
-        self.fresh.remove(&key);
+        tx.remove(&tx.store().fates, &key.to_bytes());
         self.ledger.reopen(class);
         self.hosts.touch(key.host).record.queued += 1;
         let waiting = record.queued(key, 0, None);
-        self.enqueue(key, &record, waiting, store, batch);
+        self.enqueue(key, &record, waiting, tx);
         Ok(())
     }
 }

@@ -5,8 +5,9 @@ use orbweaver_model::{Spent, Timestamp, UrlKey};
 
 use super::Fold;
 use crate::error::Result;
-use crate::keyspaces::{Batch, Keyspaces, due_key, read_due_key};
+use crate::keyspaces::{due_key, read_due_key};
 use crate::record::Fate;
+use crate::tx::Tx;
 
 /// URLs that go back to the queue in one commit. Millions may fall due at the same moment, and the rest comes
 /// with the next question for candidates.
@@ -14,14 +15,8 @@ const AT_ONCE: usize = 4096;
 
 impl Fold {
     /// Notes when a URL that is being finished is to be visited again.
-    pub(super) fn plan(
-        &mut self,
-        key: UrlKey,
-        due: Timestamp,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) {
-        batch.mark(&store.visits, &due_key(due, key));
+    pub(super) fn plan(&mut self, key: UrlKey, due: Timestamp, tx: &mut Tx<'_>) {
+        tx.mark(&tx.store().visits, &due_key(due, key));
         self.next_visit = Some(self.next_visit.map_or(due, |next| next.min(due)));
     }
 
@@ -29,39 +24,31 @@ impl Fold {
     pub(super) fn schedule(
         &mut self,
         visits: &[(UrlKey, Option<Timestamp>)],
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
+        tx: &mut Tx<'_>,
     ) -> Result<()> {
         for (key, due) in visits {
-            let Some(mut fate) = self.fate(*key, store)? else {
+            let Some(mut fate) = tx.fate(*key)? else {
                 continue;
             };
             let Some(revisit) = fate.revisit.as_mut().filter(|_| fate.due.is_none()) else {
                 continue;
             };
             if let Some(old) = std::mem::replace(&mut revisit.due, *due) {
-                batch.remove(&store.visits, &due_key(old, *key));
+                tx.remove(&tx.store().visits, &due_key(old, *key));
             }
-            batch.put(&store.fates, &key.to_bytes(), &fate);
-            self.fresh.insert(*key, fate);
+            tx.put(&tx.store().fates, &key.to_bytes(), &fate);
             if let Some(due) = due {
-                self.plan(*key, *due, store, batch);
+                self.plan(*key, *due, tx);
             }
         }
         Ok(())
     }
 
     /// Queues the URLs whose time has come; of those that would be visited again only when `visits` says so.
-    pub(super) fn visit(
-        &mut self,
-        now: Timestamp,
-        visits: bool,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
-    ) -> Result<()> {
+    pub(super) fn visit(&mut self, now: Timestamp, visits: bool, tx: &mut Tx<'_>) -> Result<()> {
         self.next_visit = None;
         let mut count = 0;
-        for guard in store.visits.iter() {
+        for guard in tx.iter(&tx.store().visits) {
             let bytes = guard.key()?;
             let Some((due, key)) = read_due_key(&bytes) else {
                 continue;
@@ -70,7 +57,7 @@ impl Fold {
                 self.next_visit = Some(due);
                 break;
             }
-            let fate = self.fate(key, store)?;
+            let fate = tx.fate(key)?;
             if fate
                 .as_ref()
                 .is_some_and(|fate| !visits && !fate.is_chance())
@@ -78,9 +65,9 @@ impl Fold {
                 continue;
             }
             count += 1;
-            batch.remove(&store.visits, &bytes);
+            tx.remove(&tx.store().visits, &bytes);
             if let Some(fate) = fate {
-                self.reopen(key, fate, now, store, batch)?;
+                self.reopen(key, fate, now, tx)?;
             }
         }
         Ok(())
@@ -91,10 +78,9 @@ impl Fold {
         key: UrlKey,
         mut fate: Fate,
         now: Timestamp,
-        store: &Keyspaces,
-        batch: &mut Batch<'_>,
+        tx: &mut Tx<'_>,
     ) -> Result<()> {
-        let Some(link) = store.link(key)?.filter(|_| fate.due.is_none()) else {
+        let Some(link) = tx.link(key)?.filter(|_| fate.due.is_none()) else {
             return Ok(());
         };
         let spent = self.hosts.get(key.host).and_then(|host| host.record.spent);
@@ -110,22 +96,20 @@ impl Fold {
             None => false,
         };
         if over {
-            batch.put(&store.fates, &key.to_bytes(), &fate);
-            self.fresh.insert(key, fate);
+            tx.put(&tx.store().fates, &key.to_bytes(), &fate);
             return Ok(());
         }
         self.ledger.reopen(fate.report.outcome.class);
         self.hosts.touch(key.host).record.queued += 1;
         let waiting = link.queued(key, 0, revisit.clone());
-        self.enqueue(key, &link, waiting, store, batch);
+        self.enqueue(key, &link, waiting, tx);
         let open = Fate {
             attempts: 0,
             due: Some(now),
             revisit,
             ..fate
         };
-        batch.put(&store.fates, &key.to_bytes(), &open);
-        self.fresh.insert(key, open);
+        tx.put(&tx.store().fates, &key.to_bytes(), &open);
         Ok(())
     }
 }
