@@ -8,6 +8,8 @@ mod heart;
 mod honest;
 mod hostile;
 mod kill;
+mod packages;
+mod real;
 mod scale;
 mod shell;
 mod test;
@@ -20,6 +22,9 @@ const RECIPES: &str = "\
 cargo xtask test              install what the tests need, check format and lints, run all tests
 cargo xtask kill [N] [NAMES]  kill crawls with -9 N times (1000 if left out), resume them each time, check the rest;
                               also of NAMES (2000) on a tenth as many addresses, with a clock that is set to and fro
+cargo xtask real [DIR|PACKAGE]…
+                              crawl documentation as Debian's packages bring it, or any folder, and compare the pages
+                              with those that an independent reader reaches, and with wget's
 cargo xtask bench crawl …     what a crawl costs, beside a bare client and a naive loop
 cargo xtask sim-heart [HOSTS] [URLS] [SEED]
                               a week of crawling in virtual time: a million hosts and 50 million URLs if left out
@@ -49,6 +54,7 @@ fn run(arguments: &[String]) -> Result<()> {
     match (recipe.as_str(), rest) {
         ("test", []) => test::run(),
         ("kill", rest) => kill::run(rest),
+        ("real", rest) => real::run(rest),
         ("bench", rest) => bench::run(rest),
         ("sim-heart", rest) => heart::run(rest),
         ("scale", rest) => scale::run(rest),

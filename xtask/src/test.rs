@@ -3,27 +3,30 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::shell;
+use crate::{packages, real, shell};
 
 /// The readers of other people, against which our archives are held. Pinned, so that a test that fails
 /// fails because of us.
 const READERS: [&str; 2] = ["warcio==1.8.1", "pywb==2.10.0"];
 
 /// What must be on the machine: how to see whether it is, and the Debian packages that bring it.
-const NEEDS: [(&[&str], &[&str]); 2] = [
+const NEEDS: [(&[&str], &[&str]); 3] = [
     // ring, mimalloc and libdeflate are compiled from C.
     (&["cc", "--version"], &["gcc", "libc6-dev"]),
     (
         &["python3", "-c", "import ensurepip, venv"],
         &["python3", "python3-venv"],
     ),
+    // A second opinion on which pages a site has.
+    (&["wget", "--version"], &["wget"]),
 ];
 
 pub(crate) fn run() -> Result<()> {
     install_packages()?;
     let python = readers()?;
+    let folders = real::usual()?;
     if tool("fmt", "rustfmt")? {
         shell::run(&mut shell::cargo(["fmt", "--all", "--check"]))?;
     }
@@ -39,7 +42,11 @@ pub(crate) fn run() -> Result<()> {
         shell::run(&mut shell::cargo(lints))?;
     }
     let mut tests = shell::cargo(["test", "--workspace"]);
-    shell::run(tests.env("ORBWEAVER_PYTHON", python))
+    tests.env("ORBWEAVER_PYTHON", python);
+    if let Some(folders) = folders {
+        tests.env("ORBWEAVER_REAL", folders);
+    }
+    shell::run(&mut tests)
 }
 
 fn install_packages() -> Result<()> {
@@ -48,26 +55,7 @@ fn install_packages() -> Result<()> {
         .filter(|(probe, _)| !present(probe))
         .flat_map(|(_, packages)| packages.iter().copied())
         .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let by_hand = format!("apt-get install {}", missing.join(" "));
-    let Some(prefix) = root_prefix() else {
-        bail!("the tests need {}; as root: {by_hand}", missing.join(", "));
-    };
-    let apt = |arguments: &[&str]| {
-        let mut words = prefix.iter().copied().chain(["apt-get"]);
-        let mut command = Command::new(words.next().unwrap_or("apt-get"));
-        command
-            .args(words)
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        shell::run(&mut command)
-    };
-    apt(&["update", "-q"])?;
-    let install = ["install", "-q", "-y", "--no-install-recommends"];
-    apt(&[&install, missing.as_slice()].concat())
-        .with_context(|| format!("install these by hand: {by_hand}"))
+    packages::install(&missing)
 }
 
 fn present(probe: &[&str]) -> bool {
@@ -75,18 +63,6 @@ fn present(probe: &[&str]) -> bool {
         Some((program, arguments)) => shell::works(Command::new(program).args(arguments)),
         None => true,
     }
-}
-
-/// What to put before a command that only root may run; none when this user cannot become root.
-fn root_prefix() -> Option<&'static [&'static str]> {
-    if !shell::works(Command::new("apt-get").arg("--version")) {
-        return None;
-    }
-    let id = Command::new("id").arg("-u").output().ok()?;
-    if id.stdout.trim_ascii() == b"0" {
-        return Some(&[]);
-    }
-    shell::works(Command::new("sudo").args(["-n", "true"])).then_some(&["sudo", "-n"])
 }
 
 /// A Python of our own with the readers in it; its path.
