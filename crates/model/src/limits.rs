@@ -7,9 +7,9 @@ use std::time::Duration;
 pub struct Limits {
     /// Time to a TCP connection, and again to a finished TLS handshake.
     pub connect_timeout: Duration,
-    /// Time from the written request to the end of the response head.
+    /// Time from the written request to the end of the response head; the whole time unless set.
     pub header_timeout: Duration,
-    /// Longest silence inside a body.
+    /// Longest silence inside a body; the whole time unless set.
     pub idle_timeout: Duration,
     /// Hard end of a fetch, connection included (Timeout_Req).
     pub total_timeout: Duration,
@@ -49,8 +49,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(5),
-            header_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(30),
             total_timeout: Duration::from_secs(30),
             max_header_bytes: 64 << 10,
             max_headers: 256,
@@ -67,6 +67,21 @@ impl Default for Limits {
             retry_after_cap: Duration::from_secs(86_400),
             crawl_delay_cap: Duration::from_secs(300),
             max_sitemap_urls: 50_000,
+        }
+    }
+}
+
+impl Limits {
+    /// These limits with another time for a whole fetch. A server may use all of it before its first byte and between
+    /// two: whoever asks for a minute is not to be told after ten seconds that nothing came. Only a connection that
+    /// cannot be made ends earlier, for it ends like that most of the time.
+    pub fn with_total_timeout(self, total: Duration) -> Self {
+        Self {
+            connect_timeout: self.connect_timeout.min(total),
+            header_timeout: total,
+            idle_timeout: total,
+            total_timeout: total,
+            ..self
         }
     }
 }

@@ -383,6 +383,12 @@ fn limits(given: &LimitsConfig, wrong: &mut Mistakes) -> Limits {
     let usual = Limits::default();
     let mut time =
         |given: Option<f64>, usual: Duration, name: &str| span(given, usual, name, wrong);
+    let total = time(
+        given.total_timeout_s,
+        usual.total_timeout,
+        "total_timeout_s",
+    );
+    let usual = usual.with_total_timeout(total);
     Limits {
         connect_timeout: time(
             given.connect_timeout_s,
@@ -395,11 +401,7 @@ fn limits(given: &LimitsConfig, wrong: &mut Mistakes) -> Limits {
             "header_timeout_s",
         ),
         idle_timeout: time(given.idle_timeout_s, usual.idle_timeout, "idle_timeout_s"),
-        total_timeout: time(
-            given.total_timeout_s,
-            usual.total_timeout,
-            "total_timeout_s",
-        ),
+        total_timeout: total,
         max_header_bytes: given.max_header_bytes.unwrap_or(usual.max_header_bytes),
         max_headers: given.max_headers.unwrap_or(usual.max_headers),
         max_body_bytes: given.max_body_bytes.unwrap_or(usual.max_body_bytes),

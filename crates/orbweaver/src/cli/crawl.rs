@@ -13,6 +13,7 @@ use crate::pipeline::{self, Hands, Start};
 use crate::progress::{self, Show};
 use crate::settings::Settings;
 use crate::sources::Sources;
+use crate::units;
 
 /// Crawl sites into a directory; run again on the same directory to resume
 ///
@@ -169,6 +170,10 @@ struct How {
     #[arg(long, value_name = "N")]
     concurrency: Option<usize>,
 
+    /// Time for one fetch, such as 90s or 2m; a file can set less for the first byte (header_timeout_s) and between bytes (idle_timeout_s) [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+
     /// The memory budget of the process [default: 512M]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
@@ -305,6 +310,11 @@ impl Args {
         config.fetch.insecure = either(self.how.insecure, self.how.no_insecure);
         config.fetch.resolver = self.how.resolver.clone();
         config.fetch.ca = self.how.ca.clone();
+        config.limits.total_timeout_s = match self.how.timeout.as_deref().map(units::duration) {
+            Some(Ok(time)) => Some(time.as_secs_f64()),
+            Some(Err(error)) => return Err(Fatal::input(error)),
+            None => None,
+        };
         config.memory = self.how.memory.clone();
         config.user_agent = self.how.user_agent.clone();
         config.contact = self.how.contact.clone();
