@@ -48,6 +48,50 @@ pub enum WireError {
         /// What the TLS library said.
         why: String,
     },
+    /// The other side ended the connection before the handshake was over: it may have no place left, or be stopping.
+    /// It is tried again.
+    #[error(
+        "{address} closed the connection before the handshake was over; its log says whether it has no place left"
+    )]
+    Closed {
+        /// The other side.
+        address: SocketAddr,
+    },
+    /// Somebody connected and did not show the key: a port scanner, or a peer that was stopped.
+    #[error("{address} connected and did not finish the handshake within {seconds} s")]
+    Slow {
+        /// The other side.
+        address: SocketAddr,
+        /// How long it had.
+        seconds: u64,
+    },
+    /// So many connections waited to be recognised that one of them had to go. Daemons come through all the same; find
+    /// out who connects from that address.
+    #[error(
+        "too many connections wait to be recognised, {count} of them from {address}; the oldest was closed"
+    )]
+    Crowded {
+        /// The one that was closed.
+        address: SocketAddr,
+        /// How many waited from there.
+        count: usize,
+    },
+    /// Every place is taken by a daemon: stop some.
+    #[error("{address} was turned away: all {places} places are taken")]
+    Full {
+        /// Who was turned away.
+        address: SocketAddr,
+        /// How many places there are.
+        places: usize,
+    },
+    /// Somebody who is no daemon spoke to a port without a key. Nothing of it was obeyed.
+    #[error("{address} was cut off: {why}")]
+    Stranger {
+        /// Who it was.
+        address: SocketAddr,
+        /// How it was recognised.
+        why: &'static str,
+    },
     /// The key file cannot be used.
     #[error("the key file {} cannot be used: {why}", path.display())]
     KeyFile {
@@ -62,4 +106,28 @@ pub enum WireError {
     /// The TLS library refused its own configuration. This is a fault of the build: report it.
     #[error("TLS could not be set up: {0}")]
     Tls(#[from] rustls::Error),
+}
+
+impl WireError {
+    /// A word for errors of the same cause, so that those of another one are not passed over with them.
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::NeedsKey { .. } | Self::KeyFile { .. } | Self::ShortKey => "key",
+            Self::Name { .. } => "name",
+            Self::Listen { .. } => "listen",
+            Self::Connect { .. } => "connect",
+            Self::Handshake { .. } => "handshake",
+            Self::Closed { .. } => "closed",
+            Self::Slow { .. } => "slow",
+            Self::Crowded { .. } => "crowded",
+            Self::Full { .. } => "full",
+            Self::Stranger { .. } => "stranger",
+            Self::Tls(_) => "tls",
+        }
+    }
+
+    /// The error that a connection of ours failed with, when it is one of these.
+    pub fn within(error: &std::io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
 }

@@ -1,10 +1,13 @@
 //! Ports: plain on loopback, keyed everywhere else.
 //!
 //! Without a key nothing but loopback is listened on or connected to. With a key every connection is
-//! mutual TLS 1.3 between two that hold it (`secret`), loopback included. The number of connections and
-//! the time for a handshake are bounded, so that strangers cost a file descriptor for ten seconds.
+//! mutual TLS 1.3 between two that hold it (`secret`), loopback included; without one nothing is heard
+//! of a connection before its first words were recognised (`gate`). Until then it waits in a place that
+//! it can lose to others (`waiting`), so that strangers cannot take the places of daemons.
 
+mod gate;
 mod secret;
+mod waiting;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +23,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
+use self::gate::Gate;
+use self::waiting::{Ticket, Waiting};
 use crate::error::WireError;
 
 pub use secret::{Key, MIN_KEY};
@@ -49,17 +54,24 @@ impl Service {
 /// The bounds of a port. `Default` is the only place these values live.
 #[derive(Clone, Debug)]
 pub struct PortOptions {
-    /// Connections at once on one listening port, those in their handshake included; further ones are closed.
+    /// Connections of daemons at once on one listening port; further ones are closed.
     pub max_connections: usize,
+    /// Connections at once on one listening port that have not shown the key, or not said their first words; for
+    /// further ones the oldest are closed.
+    pub max_waiting: usize,
     /// Time for a connection to be made, and again for its handshake.
     pub handshake: Duration,
+    /// Time for the handshake of who connects to us. Two round trips; a tenth of it does.
+    pub admission: Duration,
 }
 
 impl Default for PortOptions {
     fn default() -> Self {
         Self {
             max_connections: 256,
+            max_waiting: 256,
             handshake: Duration::from_secs(10),
+            admission: Duration::from_secs(5),
         }
     }
 }
@@ -67,6 +79,7 @@ impl Default for PortOptions {
 /// How one service is spoken: with or without a key.
 #[derive(Clone)]
 pub struct Port {
+    service: Service,
     keyed: Option<Keyed>,
     options: PortOptions,
 }
@@ -103,7 +116,11 @@ impl Port {
             }
             None => None,
         };
-        Ok(Self { keyed, options })
+        Ok(Self {
+            service,
+            keyed,
+            options,
+        })
     }
 
     /// An error when the host is an address that must not be used without a key. Where a name leads is seen when
@@ -147,14 +164,14 @@ impl Port {
     async fn greet(&self, stream: TcpStream, address: SocketAddr) -> Result<Connection, WireError> {
         prepare(&stream);
         let Some(keyed) = &self.keyed else {
-            return Ok(Connection::new(Stream::Plain(stream), address, None));
+            return Ok(Connection::new(Stream::Plain(stream), address));
         };
         // The name is not looked at: the key is what is recognised.
         let name = ServerName::IpAddress(address.ip().into());
         let handshake = keyed.connector.connect(name, stream);
         let stream = self.in_time(handshake, address).await?;
         let stream = Stream::Keyed(Box::new(TlsStream::Client(stream)));
-        Ok(Connection::new(stream, address, None))
+        Ok(Connection::new(stream, address))
     }
 
     async fn in_time<T>(
@@ -162,10 +179,10 @@ impl Port {
         handshake: impl Future<Output = io::Result<T>>,
         address: SocketAddr,
     ) -> Result<T, WireError> {
-        let failed = |why| WireError::Handshake { address, why };
-        match tokio::time::timeout(self.options.handshake, handshake).await {
-            Ok(done) => done.map_err(|error| failed(error.to_string())),
-            Err(_) => Err(failed("the handshake took too long".into())),
+        let span = self.options.handshake;
+        match tokio::time::timeout(span, handshake).await {
+            Ok(done) => done.map_err(|error| shaken(&error, address)),
+            Err(_) => Err(slow(address, span)),
         }
     }
 
@@ -192,6 +209,25 @@ impl Port {
     }
 }
 
+/// Why a handshake failed. Only what TLS itself has to say can be about the key.
+fn shaken(error: &io::Error, address: SocketAddr) -> WireError {
+    use io::ErrorKind as K;
+    match error.kind() {
+        K::UnexpectedEof | K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe => {
+            WireError::Closed { address }
+        }
+        _ => {
+            let why = error.to_string();
+            WireError::Handshake { address, why }
+        }
+    }
+}
+
+fn slow(address: SocketAddr, span: Duration) -> WireError {
+    let seconds = span.as_secs();
+    WireError::Slow { address, seconds }
+}
+
 /// Silence on a connection of ours that has nothing to say is normal; only the machines themselves can
 /// tell whether the other one is still there.
 fn prepare(stream: &TcpStream) {
@@ -216,17 +252,39 @@ pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
     port: Port,
-    places: Arc<Semaphore>,
-    /// Filled by `accept`, emptied by it; bounded by the places.
+    places: Places,
+    waiting: Waiting,
+    /// Filled by `accept`, emptied by it; bounded by the places for those who wait.
     handshakes: JoinSet<Result<Connection, WireError>>,
+}
+
+/// The places for daemons. Clones share them.
+#[derive(Clone, Debug)]
+struct Places {
+    free: Arc<Semaphore>,
+    count: usize,
+}
+
+impl Places {
+    /// A place for one who was recognised.
+    fn take(&self, address: SocketAddr) -> Result<OwnedSemaphorePermit, WireError> {
+        let place = Arc::clone(&self.free).try_acquire_owned();
+        let places = self.count;
+        place.map_err(|_| WireError::Full { address, places })
+    }
 }
 
 impl Listener {
     fn new(listener: TcpListener, asked: SocketAddr, port: Port) -> Self {
+        let count = port.options.max_connections;
         Self {
             address: listener.local_addr().unwrap_or(asked),
             listener,
-            places: Arc::new(Semaphore::new(port.options.max_connections)),
+            places: Places {
+                free: Arc::new(Semaphore::new(count)),
+                count,
+            },
+            waiting: Waiting::new(port.options.max_waiting),
             port,
             handshakes: JoinSet::new(),
         }
@@ -239,6 +297,8 @@ impl Listener {
 
     /// The next connection that passed its handshake, or why one did not. An error of the system itself,
     /// such as too few file descriptors, comes out as one too; the caller should pause before the next call.
+    /// Without a key a connection comes out at once, and its reading fails with a `WireError` inside when it is not
+    /// one of ours.
     pub async fn accept(&mut self) -> Result<Connection, WireError> {
         loop {
             tokio::select! {
@@ -258,22 +318,60 @@ impl Listener {
         }
     }
 
-    /// Gives a connection its place. With a key it first has to show that it has it.
+    /// Gives a connection a place to wait in. With a key it first has to show that it has it, without one to say
+    /// something that belongs here.
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
-        // No place: the connection is closed, for one that waits unaccepted would not learn why.
-        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         prepare(&stream);
+        let ticket = self.waiting.enter(peer.ip());
+        let places = self.places.clone();
         let Some(keyed) = self.port.keyed.clone() else {
-            return Some(Connection::new(Stream::Plain(stream), peer, Some(place)));
+            let gate = Gate::new(self.port.service, peer, ticket, places);
+            let plain = Connection::new(Stream::Plain(stream), peer);
+            return Some(Connection {
+                gate: Some(Box::new(gate)),
+                ..plain
+            });
         };
-        let port = self.port.clone();
-        self.handshakes.spawn(async move {
-            let stream = port.in_time(keyed.acceptor.accept(stream), peer).await?;
-            let stream = Stream::Keyed(Box::new(TlsStream::Server(stream)));
-            Ok(Connection::new(stream, peer, Some(place)))
-        });
+        let span = self.port.options.admission;
+        self.handshakes
+            .spawn(async move { shake(keyed, stream, peer, ticket, places, span).await });
         None
     }
+}
+
+/// The handshake with one who connected, until it is over, its time is up or its place is needed.
+async fn shake(
+    keyed: Keyed,
+    stream: TcpStream,
+    peer: SocketAddr,
+    mut ticket: Ticket,
+    places: Places,
+    span: Duration,
+) -> Result<Connection, WireError> {
+    let late = tokio::time::sleep(span);
+    tokio::pin!(late);
+    let crowded = |count: Result<usize, _>| WireError::Crowded {
+        address: peer,
+        count: count.unwrap_or_default(),
+    };
+    tokio::select! {
+        // An error shows itself when the handshake begins.
+        _ = stream.readable() => {}
+        count = &mut ticket.go => return Err(crowded(count)),
+        () = &mut late => return Err(slow(peer, span)),
+    }
+    ticket.has_spoken();
+    let stream = tokio::select! {
+        done = keyed.acceptor.accept(stream) => done.map_err(|error| shaken(&error, peer))?,
+        count = &mut ticket.go => return Err(crowded(count)),
+        () = &mut late => return Err(slow(peer, span)),
+    };
+    let place = places.take(peer)?;
+    let stream = Stream::Keyed(Box::new(TlsStream::Server(stream)));
+    Ok(Connection {
+        place: Some(place),
+        ..Connection::new(stream, peer)
+    })
 }
 
 /// A connection on which both sides may talk.
@@ -281,7 +379,9 @@ impl Listener {
 pub struct Connection {
     stream: Stream,
     peer: SocketAddr,
-    _place: Option<OwnedSemaphorePermit>,
+    /// What is heard passes here first, on a port without a key.
+    gate: Option<Box<Gate>>,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -291,11 +391,12 @@ enum Stream {
 }
 
 impl Connection {
-    fn new(stream: Stream, peer: SocketAddr, place: Option<OwnedSemaphorePermit>) -> Self {
+    fn new(stream: Stream, peer: SocketAddr) -> Self {
         Self {
             stream,
             peer,
-            _place: place,
+            gate: None,
+            place: None,
         }
     }
 
@@ -311,9 +412,32 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Keyed(stream) => Pin::new(stream).poll_read(cx, buffer),
+        let Self {
+            stream,
+            gate,
+            place,
+            ..
+        } = &mut *self;
+        if let Some(open) = gate {
+            std::task::ready!(open.poll_open(cx, stream, place))?;
+            if open.give(buffer) {
+                *gate = None;
+            }
+            return Poll::Ready(Ok(()));
+        }
+        stream.poll_read(cx, buffer)
+    }
+}
+
+impl Stream {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Keyed(stream) => Pin::new(stream).poll_read(cx, buffer),
         }
     }
 }

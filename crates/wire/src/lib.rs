@@ -4,7 +4,7 @@
 //! [`line`] spells orders and statuses between URL server and spider, [`record`] results on their way
 //! from spider to store, [`results`] the same results on their way from the store to the doc index, and
 //! [`codes`] the two enumerations in a result. These are pure: bytes in, messages out, bounded, total.
-//! [`keyed`] opens and accepts connections, [`conversation`] holds what every talker needs. What a
+//! [`keyed`] opens and accepts connections, [`stranger`] tells by the first words who does not belong there, [`conversation`] holds what every talker needs. What a
 //! message leads to is decided elsewhere; nothing here fetches, schedules or stores.
 
 pub mod codes;
@@ -15,6 +15,7 @@ pub mod keyed;
 pub mod line;
 pub mod record;
 pub mod results;
+pub mod stranger;
 
 pub use codes::{HttpCode, outcome_code, outcome_of_code};
 pub use conversation::{Backoff, Complaints};

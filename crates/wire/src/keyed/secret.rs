@@ -32,6 +32,10 @@ use crate::error::WireError;
 /// Bytes that a secret has at least: as many as the key pair that is derived from it.
 pub const MIN_KEY: usize = 32;
 
+/// Line ends that may be among the 32 bytes: more than four at the end of random ones come once in 2³⁵ keys, and the
+/// 224 bits before them are enough.
+const MAX_ENDS: usize = 4;
+
 /// A secret is a few dozen bytes; what is larger was named by mistake.
 const MAX_KEY: u64 = 64 << 10;
 
@@ -78,17 +82,18 @@ impl Key {
         Self::new(&secret)
     }
 
-    /// Takes a secret. Line ends at its end do not count, for editors add them.
+    /// Takes a secret. Line ends at its end do not count, for editors add them; but random bytes may end in one too, and
+    /// 32 of them are a key all the same.
     pub fn new(secret: &[u8]) -> Result<Self, WireError> {
         let end = secret
             .iter()
             .rposition(|byte| !matches!(byte, b'\r' | b'\n'))
             .map_or(0, |last| last + 1);
-        let secret = secret.get(..end).unwrap_or_default();
-        if secret.len() < MIN_KEY {
+        let kept = secret.get(..end).unwrap_or_default();
+        if secret.len() < MIN_KEY || kept.len() + MAX_ENDS < MIN_KEY {
             return Err(WireError::ShortKey);
         }
-        Ok(Self(secret.into()))
+        Ok(Self(kept.into()))
     }
 
     /// Both halves of a service's TLS.

@@ -11,6 +11,9 @@ use orbweaver_wire::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// A line that belongs on the port of the line protocol, where there is no key.
+const WORD: &[u8] = b"7 1 ::1 http://a/\n";
+
 const SECRET: &[u8] = b"thirty-two bytes of secret, or more";
 
 fn port(service: Service, secret: Option<&[u8]>) -> Port {
@@ -41,9 +44,9 @@ async fn echo(port: &Port) -> u16 {
 /// What comes back for a word; none when the other side does not let it in.
 async fn ask(port: &Port, at: u16) -> Option<Vec<u8>> {
     let mut connection: Connection = port.connect("127.0.0.1", at).await.ok()?;
-    connection.write_all(b"hello").await.ok()?;
+    connection.write_all(WORD).await.ok()?;
     connection.flush().await.ok()?;
-    let mut heard = vec![0; 5];
+    let mut heard = vec![0; WORD.len()];
     connection.read_exact(&mut heard).await.ok()?;
     Some(heard)
 }
@@ -52,7 +55,7 @@ async fn ask(port: &Port, at: u16) -> Option<Vec<u8>> {
 async fn the_same_key_opens_and_nothing_else_does() {
     let keyed = port(Service::Store, Some(SECRET));
     let at = echo(&keyed).await;
-    assert_eq!(ask(&keyed, at).await.as_deref(), Some(&b"hello"[..]));
+    assert_eq!(ask(&keyed, at).await.as_deref(), Some(WORD));
     // An editor's line end is no other key.
     let again = port(
         Service::Store,
@@ -68,7 +71,7 @@ async fn the_same_key_opens_and_nothing_else_does() {
     // Plain words are answered with an alert of TLS, if at all.
     assert_ne!(
         ask(&port(Service::Store, None), at).await.as_deref(),
-        Some(&b"hello"[..])
+        Some(WORD)
     );
 }
 
@@ -96,7 +99,7 @@ async fn without_a_key_loopback_is_all_there_is() {
 #[tokio::test]
 async fn a_handshake_that_takes_too_long_is_cut() {
     let options = PortOptions {
-        handshake: Duration::from_millis(50),
+        admission: Duration::from_millis(50),
         ..PortOptions::default()
     };
     let key = Key::new(SECRET).unwrap();
@@ -104,7 +107,9 @@ async fn a_handshake_that_takes_too_long_is_cut() {
     let mut listener = keyed.listen("127.0.0.1", 0).await.unwrap();
     let mut silent = TcpStream::connect(listener.address()).await.unwrap();
     let error = listener.accept().await.unwrap_err();
-    assert!(error.to_string().contains("too long"), "{error}");
+    // Nobody has said anything about a key.
+    assert!(matches!(error, WireError::Slow { .. }), "{error}");
+    assert!(!error.to_string().contains("Key_File"), "{error}");
     assert_eq!(silent.read(&mut [0; 10]).await.unwrap_or(0), 0);
 }
 
@@ -117,12 +122,90 @@ async fn more_connections_than_places_are_closed() {
     let plain = Port::new(Service::Line, None, options).unwrap();
     let at = echo(&plain).await;
     let mut first = plain.connect("127.0.0.1", at).await.unwrap();
-    first.write_all(b"x").await.unwrap();
-    first.read_exact(&mut [0]).await.unwrap();
+    first.write_all(WORD).await.unwrap();
+    let mut back = [0; WORD.len()];
+    first.read_exact(&mut back).await.unwrap();
     let mut second = TcpStream::connect(("127.0.0.1", at)).await.unwrap();
+    second.write_all(WORD).await.unwrap();
     assert_eq!(second.read(&mut [0; 1]).await.unwrap_or(0), 0);
     first.write_all(b"x").await.unwrap();
     first.read_exact(&mut [0]).await.unwrap();
+}
+
+/// Whoever has the key gets in, however many without it are there.
+#[tokio::test]
+async fn a_crowd_without_the_key_keeps_nobody_out() {
+    let keyed = port(Service::Line, Some(SECRET));
+    let at = echo(&keyed).await;
+    let mut crowd = Vec::new();
+    for number in 0..300 {
+        let mut stranger = TcpStream::connect(("127.0.0.1", at)).await.unwrap();
+        if number % 2 == 0 {
+            // The beginning of a handshake that does not go on.
+            stranger.write_all(&[0x16, 3, 1]).await.unwrap();
+        }
+        crowd.push(stranger);
+    }
+    assert_eq!(ask(&keyed, at).await.as_deref(), Some(WORD));
+    // Those for which there was no room any more were closed.
+    let mut closed = 0;
+    while closed < 300 - 256 + 1 {
+        closed = 0;
+        for stranger in &crowd {
+            closed += usize::from(is_over(stranger));
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn is_over(stream: &TcpStream) -> bool {
+    match stream.try_read(&mut [0; 10]) {
+        Ok(0) => true,
+        Ok(_) => false,
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+/// What a browser can be made to send reaches nobody, and says so.
+#[tokio::test]
+async fn a_web_page_is_not_heard() {
+    for service in [Service::Line, Service::Store, Service::Results] {
+        let plain = port(service, None);
+        let mut listener = plain.listen("127.0.0.1", 0).await.unwrap();
+        let mut page = TcpStream::connect(listener.address()).await.unwrap();
+        let record = result().encode().unwrap();
+        let head = b"POST / HTTP/1.1\r\nHost: x\r\n\r\n1 1 ::1 http://a/\nFOLLOW 0\n";
+        page.write_all(&[&head[..], &record].concat())
+            .await
+            .unwrap();
+        let mut connection = listener.accept().await.unwrap();
+        let mut heard = Vec::new();
+        let error = connection.read_to_end(&mut heard).await.unwrap_err();
+        assert!(heard.is_empty());
+        let why = WireError::within(&error).unwrap();
+        assert!(matches!(why, WireError::Stranger { .. }), "{why}");
+        assert!(why.to_string().contains("HTTP"), "{why}");
+        // The same words of a peer come through whole, however they are cut.
+        let words: &[u8] = match service {
+            Service::Line => WORD,
+            Service::Results => b"FOLLOW 17\n",
+            Service::Store => &record,
+        };
+        let mut peer = TcpStream::connect(listener.address()).await.unwrap();
+        peer.set_nodelay(true).unwrap();
+        let mut connection = listener.accept().await.unwrap();
+        let mut heard = vec![0; words.len()];
+        let hear = connection.read_exact(&mut heard);
+        let say = async {
+            for byte in words {
+                peer.write_all(&[*byte]).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        };
+        let (read, ()) = tokio::join!(hear, say);
+        read.unwrap();
+        assert_eq!(heard, words);
+    }
 }
 
 #[test]
@@ -145,6 +228,12 @@ fn a_key_file_must_be_secret_and_long_enough() {
         0o600,
     );
     assert!(matches!(Key::read(&path), Err(WireError::ShortKey)));
+    // Random bytes may end in a line end; with an editor's, of either kind, the key is the same.
+    let random = [&[7; 31][..], b"\n"].concat();
+    write(&random, 0o600);
+    Key::read(&path).unwrap();
+    write(&[&random[..], b"\r\n"].concat(), 0o600);
+    Key::read(&path).unwrap();
     assert!(Key::read(place.path()).is_err());
     assert!(!format!("{:?}", Key::new(SECRET).unwrap()).contains("secret"));
 }
