@@ -2,6 +2,7 @@
 //! same archive work here as in a crawl, only the channel between them is a socket.
 
 pub(crate) mod config;
+mod door;
 pub(crate) mod journal;
 pub(crate) mod spider;
 pub(crate) mod store;

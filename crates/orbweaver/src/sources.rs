@@ -35,7 +35,11 @@ impl Sources {
     /// The file, and the flags over it.
     fn given(&self) -> Result<Config> {
         let file = match &self.file {
-            Some(path) if self.of_daemons => DaemonConfig::read(path)?.crawl(),
+            Some(path) if self.of_daemons => {
+                let file = DaemonConfig::read(path)?;
+                file.urlserver()?;
+                file.crawl()
+            }
             Some(path) => Config::read(path).map_err(|error| Fatal::input(format!("{error:#}")))?,
             None => Config::default(),
         };

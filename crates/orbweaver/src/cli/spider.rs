@@ -10,10 +10,10 @@ use crate::exit::Ending;
 
 /// Fetch what URL servers order, and send the results to a store
 ///
-/// Listens on Spider_Host:Spider_Port; URL servers connect and order one URL a line. Each is fetched once,
+/// Listens on Spider_Host:Spider_Port; URL servers connect and order one URL per line. Each is fetched once,
 /// from the address in the order and no other, and its result goes to the store. WORKING is said at least
 /// every Timeout_Update, DONE when the store has the result on disk. While the store cannot be reached
-/// results are kept, no orders are taken, and nothing is lost.
+/// results are kept, no fetch begins, and nothing is lost.
 ///
 /// Ends in order on SIGINT or SIGTERM, with code 3: no more orders are taken, and what is out has six
 /// seconds.
@@ -26,6 +26,11 @@ Settings:
                   pull: they send what GET asked for
   Timeout_Update  longest time between two WORKING, milliseconds      10000
   Timeout_Req     hard end of a fetch, milliseconds                   30000
+  Timeout_Connect to a connection, and again to its TLS handshake,    5000
+                  milliseconds
+  Timeout_Header  from the request to the end of the response head,   Timeout_Req
+                  milliseconds
+  Timeout_Idle    longest silence inside a body, milliseconds         Timeout_Req
   Max_Doc_Size    bytes of a body that are kept                       8388608
   Store_Host      where the store listens                             127.0.0.1
   Store_Port      its port for records                                8702
@@ -33,7 +38,7 @@ Settings:
                   same for all daemons; without it only loopback
                   is listened on and connected to
   Concurrency     fetches at once, those that wait for the store      512
-                  included
+                  included; further orders wait, with WORKING
   Memory          bytes of documents in memory                        256M
   Workers         threads that fetch                                  half the cores
   User_Agent      the whole User-Agent header                         orbweaver/VERSION

@@ -7,7 +7,7 @@ use tracing::{info, warn};
 
 use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
-use crate::daemon::config::DaemonConfig;
+use crate::daemon::config::{DaemonConfig, both};
 use crate::daemon::start_log;
 use crate::exit::{Ending, Fatal};
 use crate::pipeline::{self, Hands, Start};
@@ -17,7 +17,7 @@ use crate::sources::Sources;
 
 /// Keep the doc index and the queues of a crawl, and order URLs from spiders
 ///
-/// Connects to the spiders and sends them one URL a line, gently: robots.txt, gaps and windows for hosts and addresses are
+/// Connects to the spiders and sends them one URL per line; robots.txt, gaps and windows for hosts and addresses are
 /// kept here. Results come from the store; their links go into the doc index. An order of which nothing is heard for
 /// Timeout_Spider_Status is sent again; when a spider is gone, the others get its orders. It runs until it is told to stop:
 /// on SIGINT, SIGTERM or `orbweaver ctl Index_Dir stop` it ends in order, with code 3.
@@ -32,7 +32,8 @@ Settings:
   Mode                   push: orders go out as they are ready;          push
                          pull: as many as spiders asked for with GET
   Timeout_Spider_Status  seconds without a word after which an order     60
-                         is sent again; twice Timeout_Update or more
+                         is sent again; twice the spider's
+                         Timeout_Update or more
   Queue_Count            hosts that are served at the same time          2048
   Queue_Len              URLs held in RAM for one host                   64
   Req_Host_Concurrent    orders at once for one host                     1
@@ -44,7 +45,8 @@ Settings:
   Key_File               a file of at least 32 secret bytes, mode 600,   none
                          the same for all daemons
   Index_Dir              the directory of the doc index                  urlserver
-  Concurrency            orders at once in all                           512
+  Concurrency            orders at once in all; how many of them one     512
+                         spider gets is learnt from its answers
   [crawl]                any setting of `orbweaver crawl -c`: seeds,
                          [crawl.scope], [crawl.budget], …
 
@@ -66,7 +68,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let own = DaemonConfig::read(&self.config)?.urlserver()?;
+        let file = DaemonConfig::read(&self.config)?;
+        // Every mistake at once: those of the table are found by what knows crawls.
+        let (own, _) = both(file.urlserver(), Settings::new(file.table()))?;
         let flags = Config {
             seeds: self.urls,
             ..Config::default()
@@ -88,6 +92,9 @@ impl Args {
         start_log();
         for spider in &own.elsewhere.spiders {
             info!(host = spider.host, port = spider.number, "a spider");
+        }
+        if let Some(doubt) = &own.doubtful {
+            warn!("{doubt}");
         }
         if own.elsewhere.store.is_none() {
             warn!("no store is set: no links are read, and no robots.txt is obeyed");

@@ -3,9 +3,10 @@
 //!
 //! | queue | from → to | capacity | when full |
 //! |---|---|---|---|
-//! | places | URL servers → fetches | `concurrency` | no order is read |
-//! | parcels | fetches → store link | one a place, `memory` in bytes | no order is taken |
-//! | words | fetches, ticker → URL server | 2 × `concurrency` + 64 a connection | DONE waits, WORKING is left out |
+//! | orders | URL servers → places | `memory` / 16 in bytes | no order is read |
+//! | places | orders → fetches | `concurrency` | orders wait, with WORKING |
+//! | parcels | fetches → store link | one a place, `memory` in bytes | no fetch begins |
+//! | words | fetches, ticker → URL server | 2 for each order there can be, and 64 | DONE waits, WORKING is left out |
 //!
 //! Two runtimes: one thread talks, `workers` threads fetch. However busy the fetches keep the machine's
 //! cores, the words go out in time.
@@ -23,11 +24,11 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use orbweaver_spider::{AddressPolicy, ByteBudget, Spider, SpiderOptions, TlsOptions};
-use orbweaver_wire::{Complaints, WireError};
 
 use self::bench::Bench;
 use self::tickets::Tickets;
 use super::config::SpiderSettings;
+use super::door::Door;
 use crate::clock;
 use crate::exit::{Ending, Fatal};
 use crate::machine::{Signals, allow_many_files};
@@ -35,9 +36,6 @@ use crate::machine::{Signals, allow_many_files};
 /// How long fetches that are out may take to end, and their results to be stored, when the spider is told
 /// to stop. What does not end in time is ordered again by the URL server.
 const LAST_FETCHES: Duration = Duration::from_secs(6);
-
-/// Pause after the system refused to accept a connection, most likely for want of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs a spider until it is told to stop.
 pub(crate) fn run(settings: SpiderSettings) -> Result<Ending> {
@@ -64,44 +62,32 @@ async fn serve(settings: SpiderSettings, fetching: tokio::runtime::Handle) -> Re
     let spider = spider(&settings, Arc::clone(&clock))?;
     let listen = &settings.listen;
     let listener = listen.port.listen(&listen.host, listen.number).await;
-    let mut listener = listener.map_err(|error| Fatal::input(error.to_string()))?;
+    let listener = listener.map_err(|error| Fatal::input(error.to_string()))?;
+    let mut door = Door::new(listener, Arc::clone(&clock));
     if !settings.has_contact {
         warn!(
             "no contact is set: site owners cannot reach you; set Contact to a mail address or a page"
         );
     }
+    if let Some(doubt) = &settings.doubtful {
+        warn!("{doubt}");
+    }
     let (parcels, link) = parcels::link(settings.store.clone(), settings.concurrency);
     tokio::spawn(link);
     let tickets = Arc::new(Tickets::new(settings.update));
     tokio::spawn(tickets::tick(Arc::clone(&tickets)));
-    let bench = Arc::new(Bench::new(
-        spider,
-        tickets,
-        parcels,
-        fetching,
-        Arc::clone(&clock),
-        &settings,
-    ));
-    // Strangers must not be able to fill a disk with what is said about them.
-    let mut complaints = Complaints::default();
+    let clock = Arc::clone(&clock);
+    let (bench, waiting) = Bench::new(spider, tickets, parcels, fetching, clock, &settings);
+    let bench = Arc::new(bench);
     let (stop, stopped) = watch::channel(false);
-    info!("listening on {} for orders", listener.address());
+    tokio::spawn(Arc::clone(&bench).serve(waiting, stopped.clone()));
+    info!("listening on {} for orders", door.address());
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(connection) => {
-                    tokio::spawn(peers::converse(connection, Arc::clone(&bench), stopped.clone()));
-                }
-                Err(error @ WireError::Listen { .. }) => {
-                    warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-                Err(error) => {
-                    if let Some(count) = complaints.count(clock()) {
-                        warn!(%error, count, "a connection was refused");
-                    }
-                }
-            },
+            connection = door.next() => {
+                let talk = peers::converse(connection, Arc::clone(&bench), door.log(), stopped.clone());
+                tokio::spawn(talk);
+            }
             () = signals.next() => break,
         }
     }

@@ -18,18 +18,15 @@ use anyhow::{Context, Result};
 use tracing::{info, warn};
 
 use orbweaver_store::{Archive, StoreError, StoreOptions, Writer as WarcWriter};
-use orbweaver_wire::Listener;
 
 use self::books::Books;
 use self::keeper::Keeper;
 use super::config::StoreSettings;
+use super::door::Door;
 use crate::clock;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
 use crate::machine::{Signals, allow_many_files};
-
-/// Pause after the system refused to accept a connection, most likely for want of file descriptors.
-pub(super) const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Runs a store until it is told to stop.
 pub(crate) fn run(settings: &StoreSettings) -> Result<Ending> {
@@ -55,6 +52,8 @@ async fn serve(settings: &StoreSettings) -> Result<Ending> {
     let results = results.map_err(|error| Fatal::input(error.to_string()))?;
     let held = CrawlDir::hold(&settings.dir)?;
     let keeper = Arc::new(open(held.dir(), settings)?);
+    let records = Door::new(records, clock::steady());
+    let results = Door::new(results, clock::steady());
     announce("records", &records);
     announce("results", &results);
     let spiders = tokio::spawn(spiders::accept(records, Arc::clone(&keeper)));
@@ -72,8 +71,8 @@ async fn serve(settings: &StoreSettings) -> Result<Ending> {
     Ok(Ending::Interrupted)
 }
 
-fn announce(what: &str, listener: &Listener) {
-    info!("listening on {} for {what}", listener.address());
+fn announce(what: &str, door: &Door) {
+    info!("listening on {} for {what}", door.address());
 }
 
 fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Keeper> {

@@ -7,8 +7,8 @@ use anyhow::Result;
 use orbweaver_wire::Service;
 use orbweaver_wire::line::{MAX_ACTIVE, MAX_SLOTS};
 
-use super::mistakes::{all_right, demand};
-use super::{DaemonConfig, Place, RESULTS_PORT, SPIDER_PORT, place};
+use super::mistakes::Mistakes;
+use super::{DaemonConfig, Place, RESULTS_PORT, SPIDER_PORT, STATUS_S, place};
 use crate::config::Config;
 use crate::daemon::urlserver::Elsewhere;
 use crate::units;
@@ -18,12 +18,14 @@ use crate::units;
 pub(crate) struct UrlServerSettings {
     pub(crate) dir: PathBuf,
     pub(crate) elsewhere: Elsewhere,
+    /// What is worth a warning.
+    pub(crate) doubtful: Option<String>,
 }
 
 impl DaemonConfig {
     /// What a URL server needs besides the settings of its crawl.
     pub(crate) fn urlserver(&self) -> Result<UrlServerSettings> {
-        let mut wrong = Vec::new();
+        let mut wrong = Mistakes::of(self);
         let key = self.key(&mut wrong);
         let first = place(
             self.spider_host.as_deref(),
@@ -44,7 +46,7 @@ impl DaemonConfig {
                     number,
                     port: first.port.clone(),
                 }),
-                None => wrong.push(format!("`{text}` in Spiders is not host:port")),
+                None => wrong.about("spiders", format_args!("`{text}` is not host:port")),
             }
         }
         let asks_store = self.store_host.is_some() || self.results_port.is_some();
@@ -55,27 +57,16 @@ impl DaemonConfig {
             Service::Results,
             key.as_ref(),
         )?;
-        let seconds = self.timeout_spider_status.unwrap_or(60.0);
+        let seconds = self.timeout_spider_status.unwrap_or(STATUS_S);
         let status_timeout = units::seconds_to(seconds).filter(|span| !span.is_zero());
-        demand(
+        wrong.demand(
             status_timeout.is_some(),
-            "Timeout_Spider_Status must be a number of seconds above 0",
-            &mut wrong,
+            "timeout_spider_status",
+            "must be a number of seconds above 0",
         );
         let names_none = spiders.is_empty() && self.spiders.iter().all(Vec::is_empty);
-        demand(!names_none, "Spiders must not be empty", &mut wrong);
-        demand(
-            self.queue_count
-                .is_none_or(|count| count <= MAX_SLOTS as usize),
-            "Queue_Count must be at most 1048576",
-            &mut wrong,
-        );
-        demand(
-            self.req_host_concurrent
-                .is_none_or(|count| count <= MAX_ACTIVE),
-            "Req_Host_Concurrent must be at most 4096",
-            &mut wrong,
-        );
+        wrong.demand(!names_none, "spiders", "must not be empty");
+        self.demand_sense(&mut wrong);
         for place in spiders.iter().chain(asks_store.then_some(&results)) {
             place.demand_key(self, &mut wrong);
         }
@@ -88,8 +79,38 @@ impl DaemonConfig {
                 store: asks_store.then_some(results),
                 max_data: self.limits(&mut wrong).max_data(),
             },
+            doubtful: self.doubtful(),
         };
-        all_right(settings, wrong)
+        wrong.unless(settings)
+    }
+
+    /// What would otherwise be found out under the names that a crawl has for it.
+    fn demand_sense(&self, wrong: &mut Mistakes<'_>) {
+        let (count, len) = (self.queue_count, self.queue_len);
+        let fits = count.is_none_or(|count| (1..=MAX_SLOTS as usize).contains(&count));
+        wrong.demand(fits, "queue_count", "must be from 1 to 1048576");
+        wrong.demand(len != Some(0), "queue_len", "must be at least 1");
+        let window = self.req_host_concurrent;
+        let fits = window.is_none_or(|window| (1..=MAX_ACTIVE).contains(&window));
+        wrong.demand(fits, "req_host_concurrent", "must be from 1 to 4096");
+        let rate = self.req_host_per_sec.unwrap_or(1.0);
+        wrong.demand(
+            rate == 0.0 || (1e-6..=1e6).contains(&rate),
+            "req_host_per_sec",
+            "must be 0 (no limit) or a number of requests per second up to a million",
+        );
+        let memory = wrong.size(self.memory.as_deref(), 512 << 20, "memory");
+        let must = "must be at least 64M for a URL server";
+        wrong.demand(memory >= 64 << 20, "memory", must);
+        self.workers(wrong);
+        self.concurrency(wrong);
+        self.allow_net(wrong);
+        self.user_agent(wrong);
+    }
+
+    /// The table `crawl` alone.
+    pub(crate) fn table(&self) -> &Config {
+        &self.crawl
     }
 
     /// The settings of the crawl: what is in the table `crawl`, and over it what the documents have names for.
@@ -108,6 +129,11 @@ impl DaemonConfig {
         upper.fetch.concurrency = self.concurrency;
         upper.fetch.workers = self.workers;
         upper.limits.max_body_bytes = self.max_doc_size;
+        let seconds = |millis: Option<u64>| millis.map(|millis| millis as f64 / 1000.0);
+        upper.limits.total_timeout_s = seconds(self.timeout_req);
+        upper.limits.connect_timeout_s = seconds(self.timeout_connect);
+        upper.limits.header_timeout_s = seconds(self.timeout_header);
+        upper.limits.idle_timeout_s = seconds(self.timeout_idle);
         self.crawl.clone().under(upper)
     }
 }

@@ -1,5 +1,6 @@
-//! A URL server on the line: its orders are read as fast as they can be taken, and no faster.
+//! A URL server on the line: its orders are read as they come, for it has to hear of each.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,6 +12,7 @@ use orbweaver_wire::conversation::write_all_of;
 use orbweaver_wire::line::{LineTooLong, read_order};
 use orbweaver_wire::{Complaints, Connection, Dialect, FromSpider, Lines};
 
+use super::super::door::DoorLog;
 use super::bench::Bench;
 use super::tickets::{Peer, Waiter};
 
@@ -21,19 +23,20 @@ static CONNECTED: AtomicUsize = AtomicUsize::new(0);
 pub(super) async fn converse(
     connection: Connection,
     bench: Arc<Bench>,
+    door: DoorLog,
     mut stopped: watch::Receiver<bool>,
 ) {
     let address = connection.peer();
-    info!(peer = %address, "URL server connected");
     CONNECTED.fetch_add(1, Ordering::Relaxed);
     let (reader, writer) = tokio::io::split(connection);
-    let (words, queue) = mpsc::channel(2 * bench.concurrency + 64);
+    let (words, queue) = mpsc::channel(2 * bench.max_orders + 64);
     let dialect = bench.dialect;
     let writing = tokio::spawn(write_all_of(queue, writer, move |word: FromSpider, out| {
         word.write(dialect, out);
     }));
     let mut listener = Listener {
         reader,
+        address,
         peer: Arc::new(Peer {
             words,
             open: AtomicUsize::new(0),
@@ -42,14 +45,15 @@ pub(super) async fn converse(
         lines: Lines::new(),
         complaints: Complaints::default(),
         credit: 0,
+        is_known: false,
         bench,
     };
     let ended = tokio::select! {
-        ended = listener.listen() => ended.map_err(|error| error.to_string()),
+        ended = listener.listen() => ended,
         // The other half of the connection failed, or the peer does not read.
         written = writing => Err(match written {
-            Ok(Err(error)) => error.to_string(),
-            _ => "closed".into(),
+            Ok(Err(error)) => error.into(),
+            _ => anyhow::anyhow!("closed"),
         }),
         _ = stopped.wait_for(|stop| *stop) => {
             // What is under way is still answered: the writer goes on until the last waiter is gone.
@@ -63,18 +67,24 @@ pub(super) async fn converse(
         listener.complaints.total(),
     );
     match ended {
+        Err(error) if door.knows(&error) => {}
+        // Nobody in particular.
+        Ok(()) if !listener.is_known => {}
         Ok(()) => info!(peer = %address, open, dropped, "URL server disconnected"),
-        Err(why) => warn!(peer = %address, open, dropped, why, "URL server lost"),
+        Err(error) => warn!(peer = %address, open, dropped, why = %error, "URL server lost"),
     }
 }
 
 struct Listener {
     reader: ReadHalf<Connection>,
+    address: SocketAddr,
     peer: Arc<Peer>,
     lines: Lines,
     complaints: Complaints,
     /// Orders that were asked for with GET and have not come.
     credit: usize,
+    /// It has said something that is of the protocol.
+    is_known: bool,
     bench: Arc<Bench>,
 }
 
@@ -92,6 +102,9 @@ impl Listener {
             if read == 0 {
                 return Ok(());
             }
+            if !std::mem::replace(&mut self.is_known, true) {
+                info!(peer = %self.address, "URL server connected");
+            }
             self.lines.feed(piece.get(..read).unwrap_or_default());
             while let Some(order) = self.next_order()? {
                 order.await;
@@ -106,28 +119,29 @@ impl Listener {
         let Some(line) = self.lines.next()? else {
             return Ok(None);
         };
-        let read = read_order(line).map_err(|bad| (bad.trans, bad.why));
-        let read = read.and_then(|order| match bench.errand(&order) {
-            Ok(errand) => Ok((order, errand)),
-            Err(why) => Err((Some(order.trans), why)),
-        });
+        let read = read_order(line).map(|order| (bench.errand(&order), order));
         self.credit = self.credit.saturating_sub(1);
-        if let Err((_, why)) = &read
+        let wrong = match &read {
+            Ok(((_, why), _)) => *why,
+            Err(bad) => Some(bad.why),
+        };
+        if let Some(why) = wrong
             && let Some(count) = self.complaints.count((bench.clock)())
         {
             warn!(why, count, "orders not understood");
         }
         Ok(Some(async move {
             match read {
-                Ok((order, errand)) => {
+                Ok(((errand, _), order)) => {
                     let trans = order.trans;
                     bench.take(order, errand, Waiter { trans, peer }).await;
                 }
-                Err((Some(trans), _)) => {
+                Err(bad) => {
                     // It would be sent again for ever.
-                    let _ = peer.words.send(FromSpider::Done(trans)).await;
+                    if let Some(trans) = bad.trans {
+                        let _ = peer.words.send(FromSpider::Done(trans)).await;
+                    }
                 }
-                Err((None, _)) => {}
             }
         }))
     }

@@ -76,8 +76,21 @@ impl Drop for Duty {
     }
 }
 
-/// What is fetched: document and URL.
-pub(super) type Errand = (u32, CrawlUrl);
+/// What an order is about: document and URL.
+pub(super) type Errand = (u32, Target);
+
+/// What is to be done about a URL.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Target {
+    /// It is fetched.
+    Fetch(CrawlUrl),
+    /// It cannot be, and is recorded as it was written.
+    Refuse(Box<str>),
+}
+
+/// Orders that can wait for one fetch. One that is sent again has a new id each time, and of the old ones nobody wants
+/// to hear any more.
+const MAX_WAITERS: usize = 16;
 
 /// All orders under way.
 pub(super) struct Tickets {
@@ -88,7 +101,8 @@ pub(super) struct Tickets {
 
 #[derive(Default)]
 struct State {
-    /// Filled with each order, emptied when its fetch is stored; bounded by the places for fetches.
+    /// Filled with each order, emptied when its fetch is stored; bounded by the places for fetches and the room for
+    /// orders that wait for one.
     waiting: HashMap<Errand, Ticket>,
     /// When the next word about each is due, the earliest first; as many as in `waiting`, and some that
     /// are done and will be passed over.
@@ -121,6 +135,9 @@ impl Tickets {
         waiter.peer.open.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
         if let Some(ticket) = state.waiting.get_mut(&errand) {
+            if ticket.waiters.len() >= MAX_WAITERS {
+                ticket.waiters.remove(0).release();
+            }
             ticket.waiters.push(waiter);
             return None;
         }
@@ -145,7 +162,18 @@ impl Tickets {
         ticket.map_or_else(Vec::new, |ticket| ticket.waiters)
     }
 
-    /// Fetches under way.
+    /// Whether anybody who ordered it is still there.
+    pub(super) fn is_wanted(&self, errand: &Errand) -> bool {
+        let state = self.lock();
+        let ticket = state.waiting.get(errand);
+        ticket.is_some_and(|it| {
+            it.waiters
+                .iter()
+                .any(|waiter| !waiter.peer.words.is_closed())
+        })
+    }
+
+    /// Orders that are not done.
     pub(super) fn len(&self) -> usize {
         self.lock().waiting.len()
     }
@@ -197,7 +225,10 @@ mod tests {
 
     fn errand(number: u32) -> Errand {
         let url = format!("http://example.org/{number}");
-        (number, CrawlUrl::from_canonical(&url).unwrap())
+        (
+            number,
+            Target::Fetch(CrawlUrl::from_canonical(&url).unwrap()),
+        )
     }
 
     fn peer(capacity: usize) -> (Arc<Peer>, mpsc::Receiver<FromSpider>) {
@@ -254,6 +285,24 @@ mod tests {
         assert_eq!(all(&mut heard), []);
         assert_eq!(tickets.len(), 1);
         assert_eq!(peer.open.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn an_order_that_is_sent_again_and_again_takes_no_more_memory() {
+        let tickets = Arc::new(Tickets::new(Duration::from_secs(4)));
+        let (peer, mut heard) = peer(100);
+        let now = Instant::now();
+        let add = |trans| {
+            let peer = Arc::clone(&peer);
+            tickets.add(errand(1), Waiter { trans, peer }, now)
+        };
+        let duty = add(0).unwrap();
+        assert!((1..1000).all(|trans| add(trans).is_none()));
+        assert_eq!(peer.open.load(Ordering::Relaxed), MAX_WAITERS);
+        assert!(tickets.is_wanted(&errand(1)) && !tickets.is_wanted(&errand(2)));
+        duty.done().await;
+        assert_eq!(all(&mut heard).last(), Some(&FromSpider::Done(999)));
+        assert_eq!(peer.open.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]

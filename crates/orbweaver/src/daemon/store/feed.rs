@@ -11,35 +11,21 @@ use tracing::{info, warn};
 
 use orbweaver_store::exchange_at;
 use orbweaver_wire::conversation::write_in_time;
-use orbweaver_wire::{Command, Complaints, Connection, Data, Lines, Listener, Record, WireError};
+use orbweaver_wire::{Command, Connection, Data, Lines, Record};
 
+use super::super::door::{Door, DoorLog};
 use super::super::journal::{Cursor, Entry};
-use super::ACCEPT_PAUSE;
 use super::keeper::Keeper;
 
 /// Accepts followers for ever.
-pub(super) async fn accept(mut listener: Listener, keeper: Arc<Keeper>) {
-    // Strangers must not be able to fill a disk with what is said about them.
-    let mut complaints = Complaints::default();
+pub(super) async fn accept(mut door: Door, keeper: Arc<Keeper>) {
     loop {
-        match listener.accept().await {
-            Ok(connection) => {
-                tokio::spawn(follow(connection, Arc::clone(&keeper)));
-            }
-            Err(error @ WireError::Listen { .. }) => {
-                warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-            Err(error) => {
-                if let Some(count) = complaints.count((keeper.clock)()) {
-                    warn!(%error, count, "a connection was refused");
-                }
-            }
-        }
+        let connection = door.next().await;
+        tokio::spawn(follow(connection, Arc::clone(&keeper), door.log()));
     }
 }
 
-async fn follow(connection: Connection, keeper: Arc<Keeper>) {
+async fn follow(connection: Connection, keeper: Arc<Keeper>, door: DoorLog) {
     let peer = connection.peer();
     let (reader, writer) = tokio::io::split(connection);
     let (from, begin) = watch::channel(None);
@@ -48,6 +34,7 @@ async fn follow(connection: Connection, keeper: Arc<Keeper>) {
         ended = tell(writer, begin, &keeper) => ended,
     };
     match ended {
+        Err(error) if door.knows(&error) => {}
         Ok(()) => info!(%peer, "follower disconnected"),
         Err(error) => warn!(%peer, "follower lost: {error:#}"),
     }
@@ -61,19 +48,14 @@ async fn hear(
 ) -> Result<()> {
     let mut lines = Lines::new();
     let mut piece = [0; 1024];
-    let mut complaints = Complaints::default();
     loop {
         while let Some(line) = lines.next()? {
-            match Command::read(line) {
-                Ok(Command::Follow(position)) => {
+            // Who says what is not of this protocol is no follower, whatever else it says.
+            match Command::read(line).context("a line that is neither FOLLOW nor HAVE")? {
+                Command::Follow(position) => {
                     from.send_replace(Some(position));
                 }
-                Ok(Command::Have(position)) => forget(keeper, position),
-                Err(bad) => {
-                    if let Some(count) = complaints.count((keeper.clock)()) {
-                        warn!(why = bad.why, count, "lines of a follower not understood");
-                    }
-                }
+                Command::Have(position) => forget(keeper, position),
             }
         }
         match reader.read(&mut piece).await? {

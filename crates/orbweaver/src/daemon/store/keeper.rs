@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
 
-use orbweaver_intake::surt;
+use orbweaver_intake::{CanonicalOptions, Canonicalizer, surt};
 use orbweaver_model::{Clock, CrawlUrl, Exchange, FetchResult, Outcome, Protocol};
 use orbweaver_store::{Archive, Archivist, Capture, Scratch};
 use orbweaver_wire::line::trans_of;
@@ -35,6 +35,7 @@ pub(super) struct Keeper {
     pub(super) budget: Arc<Semaphore>,
     units: usize,
     pub(super) clock: Clock,
+    canonicalizer: Canonicalizer,
 }
 
 thread_local! {
@@ -60,6 +61,10 @@ impl Keeper {
             budget: Arc::new(Semaphore::new(units)),
             units,
             clock,
+            canonicalizer: Canonicalizer::new(CanonicalOptions {
+                max_url_bytes: CrawlUrl::MAX_LEN,
+                ..CanonicalOptions::default()
+            }),
         }
     }
 
@@ -72,15 +77,16 @@ impl Keeper {
     /// Takes a record. The answer comes when the record is durable; when it never will be, none comes.
     pub(super) fn take(&self, record: Record) -> oneshot::Receiver<Verdict> {
         let (reply, verdict) = oneshot::channel();
-        let Ok(url) = CrawlUrl::from_canonical(&record.url) else {
-            let _ = reply.send(Verdict::Refused);
-            return verdict;
-        };
         if self.books.trouble().is_on() {
             let _ = reply.send(Verdict::TryLater);
             return verdict;
         }
+        let (record, url) = self.canonical(record);
         let message = message(&record);
+        let Some(url) = url else {
+            self.enter_refused(record, message.is_some(), reply);
+            return verdict;
+        };
         let entry = Entry {
             received: (self.clock)(),
             key: match &message {
@@ -98,6 +104,49 @@ impl Keeper {
             None => self.books.enter(entry, reply, Verdict::Stored),
         }
         verdict
+    }
+
+    /// The record under the canonical form of its URLs, as everything here is kept and found; of a URL that has none,
+    /// as it was written.
+    fn canonical(&self, mut record: Record) -> (Record, Option<CrawlUrl>) {
+        let url = self.canonicalizer.parse(&record.url).ok();
+        if let Some(url) = &url {
+            record.url = url.to_string();
+            let base = url::Url::parse(url.as_str());
+            let new = base.ok().filter(|_| !record.new_url.is_empty());
+            let new = new.and_then(|base| {
+                self.canonicalizer
+                    .resolve(&base, &record.new_url, None)
+                    .ok()
+            });
+            record.new_url = new.map_or(record.new_url, |url| url.to_string());
+        }
+        (record, url)
+    }
+
+    /// A result for what is no URL that can be archived: whoever waits for it hears of it, and its data, if it has any,
+    /// is refused.
+    fn enter_refused(&self, record: Record, has_data: bool, reply: Reply) {
+        tracing::warn!(
+            doc_id = record.doc_id,
+            url = record.url,
+            has_data,
+            "the URL of a record cannot be archived; it is entered without data"
+        );
+        let entry = Entry {
+            received: (self.clock)(),
+            key: 0,
+            record: Record {
+                data: Bytes::new(),
+                ..record
+            },
+            standing: Standing::Nothing,
+        };
+        let verdict = match has_data {
+            true => Verdict::Refused,
+            false => Verdict::Stored,
+        };
+        self.books.enter(entry, reply, verdict);
     }
 
     fn keep(&self, entry: Entry, url: CrawlUrl, message: Bytes, reply: Reply) {
@@ -182,14 +231,29 @@ fn message(record: &Record) -> Option<Bytes> {
         return None;
     }
     match record.kind {
-        Data::Message => Some(record.data.clone()),
-        Data::Body => {
+        Data::Message if is_response(&record.data) => Some(record.data.clone()),
+        // What calls itself a message and is none is kept as the bytes it is.
+        Data::Message | Data::Body => {
             let status = record.http.status().unwrap_or(200);
             let length = record.data.len();
             let head = format!("HTTP/1.1 {status} \r\nContent-Length: {length}\r\n\r\n");
             Some([head.as_bytes(), &record.data].concat().into())
         }
     }
+}
+
+/// True for what begins with the status line of HTTP (RFC 9112, 4): a version, a space and three digits.
+fn is_response(data: &[u8]) -> bool {
+    let Some(rest) = data.strip_prefix(b"HTTP/") else {
+        return false;
+    };
+    let digits = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    let version = rest.iter().take_while(|byte| digits(byte)).count();
+    let rest = rest.get(version..).unwrap_or_default();
+    let code = rest.trim_ascii_start();
+    let blank = rest.len() > code.len() && !rest.starts_with(b"\n") && !rest.starts_with(b"\r");
+    let figures = code.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    version > 0 && blank && figures == 3
 }
 
 /// The record as the result that the archive knows how to write. What no record says stays empty: the
@@ -222,5 +286,38 @@ fn result(entry: &Entry, url: CrawlUrl, response: Bytes) -> FetchResult {
             truncated: record.cut,
             response,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_told_from_what_only_says_so() {
+        for message in [
+            "HTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.0 404\n\nx",
+            "HTTP/2 200\r\n",
+            "HTTP/1.1  301 Moved",
+        ] {
+            assert!(is_response(message.as_bytes()), "{message}");
+        }
+        for bytes in [
+            "",
+            "<html>",
+            "HTTP/",
+            "HTTP/1.1",
+            "HTTP/1.1 ",
+            "HTTP/x 200 OK",
+            "HTTP/1.1 20 OK",
+            "HTTP/1.1 2000 OK",
+            "HTTP/1.1\r\n200",
+            "ICY 200 OK\r\n",
+            "GET / HTTP/1.1\r\n",
+            "http/1.1 200 OK",
+        ] {
+            assert!(!is_response(bytes.as_bytes()), "{bytes}");
+        }
     }
 }

@@ -9,11 +9,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tracing::{info, warn};
 
 use orbweaver_wire::conversation::write_in_time;
-use orbweaver_wire::{
-    Answer, Complaints, Connection, Decoded, Listener, Records, Verdict, WireError,
-};
+use orbweaver_wire::{Answer, Complaints, Connection, Decoded, Records, Verdict};
 
-use super::ACCEPT_PAUSE;
+use super::super::door::{Door, DoorLog};
 use super::keeper::Keeper;
 
 /// Records of one connection that may wait for their answers.
@@ -29,30 +27,15 @@ const SILENCE: Duration = Duration::from_secs(60);
 type Due = (u32, oneshot::Receiver<Verdict>);
 
 /// Accepts spiders for ever.
-pub(super) async fn accept(mut listener: Listener, keeper: Arc<Keeper>) {
-    // Strangers must not be able to fill a disk with what is said about them.
-    let mut complaints = Complaints::default();
+pub(super) async fn accept(mut door: Door, keeper: Arc<Keeper>) {
     loop {
-        match listener.accept().await {
-            Ok(connection) => {
-                tokio::spawn(converse(connection, Arc::clone(&keeper)));
-            }
-            Err(error @ WireError::Listen { .. }) => {
-                warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-            Err(error) => {
-                if let Some(count) = complaints.count((keeper.clock)()) {
-                    warn!(%error, count, "a connection was refused");
-                }
-            }
-        }
+        let connection = door.next().await;
+        tokio::spawn(converse(connection, Arc::clone(&keeper), door.log()));
     }
 }
 
-async fn converse(connection: Connection, keeper: Arc<Keeper>) {
+async fn converse(connection: Connection, keeper: Arc<Keeper>, door: DoorLog) {
     let peer = connection.peer();
-    info!(%peer, "spider connected");
     let (reader, writer) = tokio::io::split(connection);
     let (due, answers) = mpsc::channel(WINDOW);
     let writing = tokio::spawn(answer(answers, writer));
@@ -62,11 +45,20 @@ async fn converse(connection: Connection, keeper: Arc<Keeper>) {
             warn!(%peer, why, count, "records refused");
         }
     };
-    let read = read(reader, &due, &keeper, &mut refused).await;
+    let mut is_known = false;
+    let mut known = || {
+        if !std::mem::replace(&mut is_known, true) {
+            info!(%peer, "spider connected");
+        }
+    };
+    let read = read(reader, &due, &keeper, &mut known, &mut refused).await;
     // What was read is still answered, if anybody listens.
     drop(due);
     let written = writing.await.unwrap_or(Ok(()));
-    match read.and(written) {
+    match read.and(written).map_err(anyhow::Error::from) {
+        Err(error) if door.knows(&error) => {}
+        // Nobody in particular.
+        Ok(()) if !is_known => {}
         Ok(()) => info!(%peer, refused = complaints.total(), "spider disconnected"),
         Err(error) => warn!(%peer, %error, refused = complaints.total(), "spider lost"),
     }
@@ -76,6 +68,7 @@ async fn read(
     mut reader: ReadHalf<Connection>,
     due: &mpsc::Sender<Due>,
     keeper: &Keeper,
+    known: &mut (dyn FnMut() + Send),
     refused: &mut (dyn FnMut(&'static str) + Send),
 ) -> std::io::Result<()> {
     let mut records = Records::new(keeper.max_data);
@@ -121,6 +114,7 @@ async fn read(
                 false => Ok(()),
             };
         }
+        known();
     }
 }
 

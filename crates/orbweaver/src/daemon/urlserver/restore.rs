@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use orbweaver_model::{FetchResult, Limits, Order, Outcome, Protocol, Timestamp, Truncation};
+use orbweaver_model::{
+    FetchResult, Limits, Order, Outcome, OutcomeClass, Protocol, Timestamp, Truncation,
+};
 use orbweaver_wire::Record;
 
 /// The result as far as the record tells it. The record has neither times nor the request: the fetch ended when its
@@ -23,8 +25,16 @@ pub(super) fn result(
         })
         .flatten();
     let answered = exchange.is_some();
+    let located = exchange
+        .as_ref()
+        .is_some_and(|it| it.headers.contains_key(http::header::LOCATION));
+    let class = match record.outcome {
+        // Where a redirect leads is judged here, and said in the words of a crawl.
+        OutcomeClass::RedirectRefused if located => OutcomeClass::RedirectFollowed,
+        class => class,
+    };
     FetchResult {
-        outcome: Outcome::because(record.outcome, cut_words(record.cut)),
+        outcome: Outcome::because(class, cut_words(record.cut)),
         started: before(now, took),
         sent,
         first_byte: None,
