@@ -6,6 +6,7 @@
 //! What is known of a host outlives its slot (`host`, `rest`).
 
 mod admit;
+mod again;
 mod ahead;
 mod alarm;
 mod batch;
@@ -26,6 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{Candidate, Outcome, OutcomeClass, Pace, Timestamp, TransId};
+
+pub use self::again::Resend;
 
 use self::ahead::TOGETHER;
 use self::alarm::{Alarms, Wake};
@@ -269,11 +272,6 @@ impl Heart {
         self.finish(now);
     }
 
-    /// An order is presumed lost and will be sent again: its new name, none when it is over.
-    pub fn resend(&mut self, trans: TransId) -> Option<TransId> {
-        self.bench.get_mut(trans.slot)?.rename(trans)
-    }
-
     /// An order is over. A name that is unknown, or whose place has been used again, is passed over.
     pub fn done(&mut self, trans: TransId, done: Done, now: Timestamp) {
         let Some((slot, host)) = self.bench.pair(trans.slot) else {
@@ -284,7 +282,7 @@ impl Heart {
         };
         self.orders -= 1;
         let seen = politeness::seen(&done, host.delay, self.options.host_concurrent);
-        host.clock.done(seen, out.announced);
+        host.clock.done(seen, out.announced, out.lost);
         let response = done.sent.zip(done.first_byte);
         let response = response.map(|(sent, first_byte)| first_byte.since(sent));
         host.fit_pace(response, done.failed, self.adapt);
@@ -293,7 +291,7 @@ impl Heart {
         }
         if let Some(state) = self.ips.get_mut(out.ip) {
             let seen = politeness::seen(&done, self.ip_delay, self.options.ip_concurrent);
-            state.clock.done(seen, out.announced);
+            state.clock.done(seen, out.announced, out.lost);
         }
         if let Some(job) = out.job {
             let answer = done.robots.unwrap_or_else(|| {

@@ -17,7 +17,7 @@ pub mod robots;
 pub mod server;
 mod slot;
 
-pub use heart::Heart;
+pub use heart::{Heart, Resend};
 pub use message::{
     Action, Bottleneck, Census, Done, Notice, Resolved, RobotsAnswer, RobotsStanding, Spot, Wait,
     Whereabouts,

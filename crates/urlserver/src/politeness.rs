@@ -44,6 +44,8 @@ pub(crate) struct Clock {
     pub(crate) active: u32,
     /// Orders that are out and whose request is not known to be written.
     unsent: u32,
+    /// Orders that were lost and wait to be sent again, before any new one.
+    again: u32,
     /// When the server has seen the last request of those that are over, at the latest.
     seen: Option<Timestamp>,
     /// The same, as reckoned, for those whose requests are written and that are still out.
@@ -73,7 +75,8 @@ impl Clock {
 
     /// Whether an answer or a sign of life must come before the next order.
     pub(crate) fn is_blocked(&self, window: u16, delay: Duration) -> bool {
-        self.active >= u32::from(window) || (!delay.is_zero() && self.unsent > 0)
+        let on_its_way = self.unsent + self.again > 0;
+        self.active >= u32::from(window) || (!delay.is_zero() && on_its_way)
     }
 
     /// Whether an order may go out now.
@@ -103,10 +106,32 @@ impl Clock {
         self.reckoned = self.reckoned.max(Some(at.after(way(delay))));
     }
 
-    /// An order is over. `seen` is when the server had seen its request, at the latest.
-    pub(crate) fn done(&mut self, seen: Timestamp, announced: bool) {
-        self.active = self.active.saturating_sub(1);
+    /// An order is lost. Up to now its request may have been written, and reached the server.
+    pub(crate) fn lose(&mut self, now: Timestamp, delay: Duration, announced: bool) {
         self.unsent -= u32::from(!announced && self.unsent > 0);
+        self.again += 1;
+        self.reckoned = self.reckoned.max(Some(now.after(way(delay))));
+    }
+
+    /// When a lost order may go out again; none while another one is on its way out.
+    pub(crate) fn again_at(&self, delay: Duration) -> Option<Timestamp> {
+        let waits = !delay.is_zero() && self.unsent > 0;
+        (!waits).then(|| self.next_at(delay))
+    }
+
+    /// A lost order goes out again.
+    pub(crate) fn give_again(&mut self) {
+        self.again = self.again.saturating_sub(1);
+        self.unsent += 1;
+    }
+
+    /// An order is over. `seen` is when the server had seen its request, at the latest.
+    pub(crate) fn done(&mut self, seen: Timestamp, announced: bool, lost: bool) {
+        self.active = self.active.saturating_sub(1);
+        match lost {
+            true => self.again = self.again.saturating_sub(1),
+            false => self.unsent -= u32::from(!announced && self.unsent > 0),
+        }
         self.seen = self.seen.max(Some(seen));
         // Once nothing is out, everything that was reckoned is known.
         if self.active == 0 {

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinHandle, JoinSet};
 use tracing::{debug, error};
 
-use crate::heart::Heart;
+use crate::heart::{Heart, Resend};
 use crate::message::{Action, Census, Done, Notice, Resolved, Whereabouts};
 use crate::options::{Rates, UrlServerError, UrlServerOptions};
 
@@ -75,7 +75,7 @@ enum Message {
     Candidates(Vec<Candidate>),
     Sent(TransId, Timestamp),
     Done(TransId, Box<Done>),
-    Resend(TransId, oneshot::Sender<Option<TransId>>),
+    Resend(TransId, oneshot::Sender<Resend>),
     Hold(String, Timestamp),
     KnownRobots(String, Option<RobotsRecord>, oneshot::Sender<()>),
     KnownPaces(Vec<(String, Pace)>),
@@ -172,7 +172,9 @@ impl UrlServer {
             Message::Candidates(candidates) => self.heart.candidates(candidates, now),
             Message::Sent(trans, at) => self.heart.sent(trans, at, now),
             Message::Done(trans, done) => self.heart.done(trans, *done, now),
-            Message::Resend(trans, answer) => drop(answer.send(self.heart.resend(trans))),
+            Message::Resend(trans, answer) => {
+                let _ = answer.send(self.heart.resend(trans, now));
+            }
             Message::Hold(host, until) => self.heart.hold(&host, until, now),
             Message::KnownRobots(origin, kept, taken) => {
                 self.heart.known_robots(&origin, kept, now);
@@ -262,9 +264,9 @@ impl Handle {
         self.send(Message::Done(trans, Box::new(done))).await
     }
 
-    /// Gets a new name for an order that is to be sent again; none when it is over.
+    /// Gets a new name for an order that was lost and can be sent again at once, or hears when it may be.
     #[allow(clippy::missing_errors_doc, reason = "said at the first")]
-    pub async fn resend(&self, trans: TransId) -> Result<Option<TransId>, UrlServerError> {
+    pub async fn resend(&self, trans: TransId) -> Result<Resend, UrlServerError> {
         let (answer, renamed) = oneshot::channel();
         self.send(Message::Resend(trans, answer)).await?;
         renamed.await.map_err(|_| UrlServerError::Stopped)

@@ -91,6 +91,8 @@ pub(crate) struct Out {
     pub(crate) since: Timestamp,
     /// The request is known to be written.
     pub(crate) announced: bool,
+    /// It was lost, and waits to be sent again.
+    pub(crate) lost: bool,
     /// For a robots.txt, what it is for.
     pub(crate) job: Option<Box<RobotsJob>>,
 }

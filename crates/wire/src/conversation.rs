@@ -24,11 +24,14 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self::new(Duration::from_millis(100), Duration::from_secs(10))
+        Self::new(Duration::from_millis(100), Self::MOST)
     }
 }
 
 impl Backoff {
+    /// The longest wait. A connection that has lasted as long was of use, even if nothing was said.
+    pub const MOST: Duration = Duration::from_secs(10);
+
     /// Begins at `first` and never waits longer than `most`.
     pub const fn new(first: Duration, most: Duration) -> Self {
         Self {
@@ -47,7 +50,7 @@ impl Backoff {
         whole - whole * share / 2048
     }
 
-    /// The attempt succeeded.
+    /// The attempt succeeded: the peer was of use, and did not only accept the connection.
     pub fn reset(&mut self) {
         self.attempts = 0;
     }

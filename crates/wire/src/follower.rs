@@ -5,6 +5,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use crate::conversation::{self, Backoff, write_in_time};
 use crate::error::WireError;
@@ -90,8 +91,13 @@ impl Task {
         while !self.sender.is_closed() {
             let why = match self.connect().await {
                 Ok(connection) => {
-                    backoff.reset();
-                    match self.hear(connection).await {
+                    let (began, position) = (Instant::now(), self.position);
+                    let ended = self.hear(connection).await;
+                    // A store that accepts and hangs up is no better than none.
+                    if self.position > position || began.elapsed() >= Backoff::MOST {
+                        backoff.reset();
+                    }
+                    match ended {
                         Ok(()) => "the store closed the connection".to_owned(),
                         Err(error) => error.to_string(),
                     }

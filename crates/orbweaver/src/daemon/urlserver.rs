@@ -7,6 +7,7 @@
 mod orders;
 mod restore;
 mod spiders;
+mod window;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,11 +20,12 @@ use orbweaver_docindex::Reader;
 use orbweaver_model::{
     Candidate, Clock, CrawlUrl, Event, Order, Outcome, OutcomeClass, Purpose, Report, TransId,
 };
-use orbweaver_urlserver::RobotsAnswer;
-use orbweaver_wire::{Decoded, Dialect, Followed, Follower, FromSpider, Record};
+use orbweaver_urlserver::{Resend, RobotsAnswer};
+use orbweaver_wire::{Complaints, Decoded, Dialect, Followed, Follower, FromSpider, Record};
 
 use self::orders::{Orders, Over};
 use self::spiders::{Heard, Spider};
+use self::window::Window;
 use crate::daemon::config::Place;
 use crate::desk::{Counter, LAST_REQUESTS};
 use crate::helm::lock;
@@ -82,12 +84,17 @@ pub(crate) struct LineDesk {
     tick: Duration,
 }
 
-#[derive(Default)]
 struct Peer {
+    /// Host and port, for the log.
+    name: String,
     /// The way to it; none while it is not connected.
     orders: Option<mpsc::Sender<Order>>,
     /// Orders that it has asked for and not got.
     credit: u64,
+    /// Orders that it gets without asking.
+    window: Window,
+    /// About its silence.
+    complaints: Complaints,
 }
 
 impl Elsewhere {
@@ -121,7 +128,15 @@ impl Elsewhere {
             reader: ties.reader,
             standing: ties.standing,
             clock: ties.clock,
-            peers: self.spiders.iter().map(|_| Peer::default()).collect(),
+            peers: (self.spiders.iter())
+                .map(|place| Peer {
+                    name: format!("{}:{}", place.host, place.number),
+                    orders: None,
+                    credit: 0,
+                    window: Window::new(ties.room),
+                    complaints: Complaints::default(),
+                })
+                .collect(),
             dialect: self.dialect,
             heard,
             follower,
@@ -144,6 +159,8 @@ impl LineDesk {
         let mut last_call = None;
         loop {
             let now = (self.clock)();
+            // What is due already waits for a spider, and that is heard of.
+            let lost_at = self.orders.lost_at().filter(|at| *at > now);
             tokio::select! {
                 // Words before the clock: after a pause of this process nothing must seem overdue that is not.
                 biased;
@@ -153,9 +170,9 @@ impl LineDesk {
                 () = told(&mut stop), if last_call.is_none() => {
                     last_call = Some(Instant::now() + LAST_REQUESTS);
                 }
+                () = tokio::time::sleep(lost_at.unwrap_or(now).since(now)), if lost_at.is_some() => {}
                 _ = ticks.tick() => {
-                    let (over, lost) = self.orders.overdue(now);
-                    self.sort_out(over, lost).await;
+                    self.look_for_silence(now).await;
                     if let Some(follower) = &self.follower {
                         follower.have(lock(&self.standing).results);
                     }
@@ -174,9 +191,8 @@ impl LineDesk {
         if self.quiet_from.is_none_or(|from| from > Instant::now()) {
             return;
         }
-        while self.orders.next().is_some()
-            && let Some(spider) = self.choose()
-        {
+        while let Some(spider) = self.choose() {
+            self.release_lost().await;
             let Some(order) = self.orders.next().cloned() else {
                 return;
             };
@@ -201,18 +217,53 @@ impl LineDesk {
         }
     }
 
+    /// Lost orders go out again as their hosts allow, before any that were never sent.
+    async fn release_lost(&mut self) {
+        let now = (self.clock)();
+        while let Some(trans) = self.orders.next_lost(now) {
+            match self.counter.urlserver.resend(trans).await {
+                Ok(Resend::Now(new)) => return self.orders.rename(trans, new),
+                Ok(Resend::At(until)) => self.orders.put_off(trans, until),
+                Ok(Resend::Never) | Err(_) => self.orders.forget(trans),
+            }
+        }
+    }
+
+    /// What was not heard of for too long is sent again, and who kept silent about it gets less at once.
+    async fn look_for_silence(&mut self, now: orbweaver_model::Timestamp) {
+        let (over, silent) = self.orders.overdue(now);
+        for over in over {
+            self.end(over).await;
+        }
+        for (spider, silence) in silent {
+            let Some(peer) = self.peers.get_mut(spider) else {
+                continue;
+            };
+            peer.window.fell_silent(silence.at_work, now);
+            if let Some(times) = peer.complaints.count(now) {
+                warn!(
+                    spider = peer.name,
+                    orders = silence.lost,
+                    at_work = silence.at_work,
+                    times,
+                    "a spider says nothing of some orders for Timeout_Spider_Status; they are sent again"
+                );
+            }
+        }
+    }
+
     /// The spider for the next order: of those that are there, and want one if that is the custom, the one with
     /// the fewest.
     fn choose(&self) -> Option<usize> {
-        let mut able = (0..).zip(&self.peers).filter(|(_, peer)| {
-            peer.orders.is_some() && (self.dialect == Dialect::Push || peer.credit > 0)
+        let able = (0..).zip(&self.peers).filter(|(number, peer)| {
+            let wants = match self.dialect {
+                Dialect::Push => self.orders.count_of(*number) < peer.window.size(),
+                Dialect::Pull => peer.credit > 0,
+            };
+            peer.orders.is_some() && wants
         });
-        match self.peers.len() {
-            1 => able.next().map(|(number, _)| number),
-            _ => able
-                .map(|(number, _)| number)
-                .min_by_key(|number| self.orders.count_of(*number)),
-        }
+        able.map(|(number, _)| number)
+            .min_by_key(|number| self.orders.count_of(*number))
     }
 
     async fn hear(&mut self, heard: Heard) {
@@ -220,18 +271,19 @@ impl LineDesk {
         match heard {
             Heard::Up(number, orders) => {
                 if let Some(peer) = self.peers.get_mut(number) {
-                    *peer = Peer {
-                        orders: Some(orders),
-                        credit: 0,
-                    };
+                    peer.orders = Some(orders);
+                    peer.credit = 0;
+                    peer.window.restart();
                 }
             }
             Heard::Down(number) => {
                 if let Some(peer) = self.peers.get_mut(number) {
-                    *peer = Peer::default();
+                    peer.orders = None;
+                    peer.credit = 0;
                 }
-                let (over, lost) = self.orders.gone(number, now);
-                self.sort_out(over, lost).await;
+                for over in self.orders.gone(number, now) {
+                    self.end(over).await;
+                }
             }
             Heard::Word(number, FromSpider::Get(count)) => {
                 if let Some(peer) = self.peers.get_mut(number) {
@@ -250,25 +302,20 @@ impl LineDesk {
         }
     }
 
-    async fn sort_out(&mut self, over: Vec<Over>, lost: Vec<TransId>) {
-        for over in over {
-            self.end(over).await;
-        }
-        for trans in lost {
-            match self.counter.urlserver.resend(trans).await {
-                Ok(Some(new)) => self.orders.rename(trans, new),
-                _ => self.orders.forget(trans),
+    async fn end(&mut self, over: Over) {
+        if let Some((spider, turn)) = over.turn {
+            // With the one that is over.
+            let had = self.orders.count_of(spider) + 1;
+            if let Some(peer) = self.peers.get_mut(spider) {
+                peer.window.came_back(turn, had, (self.clock)());
             }
         }
-    }
-
-    async fn end(&self, over: Over) {
         let _ = self.counter.urlserver.done(over.trans, over.done).await;
     }
 
     /// The end of an order whose result nobody here will see. A robots.txt that cannot be read is as good as none:
     /// whoever runs a URL server without a store has taken that upon himself, and is warned at the start.
-    async fn end_unseen(&self, mut over: Over, order: Order) {
+    async fn end_unseen(&mut self, mut over: Over, order: Order) {
         if order.purpose == Purpose::Robots {
             over.done.robots = Some(RobotsAnswer::Unavailable { status: 404 });
         } else {
@@ -330,10 +377,11 @@ impl LineDesk {
             Some((number, order, sent)) => {
                 let now = (self.clock)();
                 let limits = &self.counter.harvest.limits;
+                let took = Duration::from_millis(record.millis.into());
                 let result = restore::result(record, order, sent, now, limits);
                 let (done, decision) = self.counter.judge(&result).await;
                 self.counter.keep(result, decision, permit);
-                if let Some(over) = self.orders.result(number, done, now) {
+                if let Some(over) = self.orders.result(number, done, took, now) {
                     self.end(over).await;
                 }
             }

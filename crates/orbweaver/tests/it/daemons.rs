@@ -22,33 +22,43 @@ fn port() -> u16 {
 /// Three processes on one configuration, around a simulated web.
 struct Trio {
     place: Place,
-    config: String,
+    /// The files of store and spider, and of the URL server.
+    configs: [String; 2],
     seed: String,
 }
 
 impl Trio {
     fn new(web: &SimWeb, more: &str) -> Self {
+        let times = "Timeout_Update = 200\nTimeout_Spider_Status = 2\nReq_Host_Per_Sec = 0";
+        let both = format!("{times}\n{more}");
+        Self::apart(web, [&both, &both])
+    }
+
+    /// With other settings for the spider and for the URL server.
+    fn apart(web: &SimWeb, more: [&str; 2]) -> Self {
         let place = Place::new();
         let (index, store) = (place.beside("index"), place.beside("store"));
-        let text = format!(
-            "Spider_Port = {}\nStore_Host = \"127.0.0.1\"\nStore_Port = {}\nResults_Port = {}\n\
-             Timeout_Update = 200\nTimeout_Spider_Status = 2\nReq_Host_Per_Sec = 0\nContact = \"mailto:test@example.org\"\n\
-             Allow_Net = [\"127.0.0.0/8\"]\nDir = {store:?}\nIndex_Dir = {index:?}\n{more}\n\
-             [crawl.scope]\nkind = \"any\"\n[crawl.retry]\ndelay_s = 0.01\n",
-            port(),
-            port(),
-            port(),
-        );
-        let config = place.file("daemons.toml", text);
+        let ports = [port(), port(), port()];
+        let configs = [0, 1].map(|which| {
+            let text = format!(
+                "Spider_Port = {}\nStore_Host = \"127.0.0.1\"\nStore_Port = {}\nResults_Port = {}\n\
+                 Contact = \"mailto:test@example.org\"\n\
+                 Allow_Net = [\"127.0.0.0/8\"]\nDir = {store:?}\nIndex_Dir = {index:?}\n{}\n\
+                 [crawl.scope]\nkind = \"any\"\n[crawl.retry]\ndelay_s = 0.01\n",
+                ports[0], ports[1], ports[2], more[which],
+            );
+            place.file(&format!("daemons-{which}.toml"), text)
+        });
         Self {
             place,
-            config,
+            configs,
             seed: web.seeds()[0].clone(),
         }
     }
 
     fn start(&self, verb: &str) -> Running {
-        let mut args = vec![verb, "-c", &self.config];
+        let config = &self.configs[usize::from(verb == "urlserver")];
+        let mut args = vec![verb, "-c", config];
         if verb == "urlserver" {
             args.push(&self.seed);
         }
@@ -158,6 +168,107 @@ fn three_daemons_that_push_do_what_a_crawl_does() {
 #[test]
 fn three_daemons_that_pull_do_what_a_crawl_does() {
     crawls_alike("Mode = \"pull\"\nConcurrency = 16");
+}
+
+/// Whatever one of them is set to and the other is not told, every page is fetched.
+#[test]
+fn any_pair_of_settings_makes_progress() {
+    // Places of the spider, orders of the URL server, Timeout_Update in milliseconds, Timeout_Spider_Status in seconds,
+    // the orders of one host, and how long a page takes.
+    for (mode, places, orders, update, status, window, latency) in [
+        ("push", 10, 512, 1000, 2.0, 1, 100),
+        ("push", 1, 512, 200, 0.5, 1, 10),
+        ("push", 512, 1, 200, 0.4, 1, 10),
+        ("push", 3, 512, 1000, 1.0, 4, 50),
+        // Sent again before a word is due, and while it is being fetched.
+        ("push", 4, 64, 10_000, 0.2, 1, 600),
+        ("push", 2, 64, 10_000, 0.1, 2, 150),
+        ("pull", 2, 512, 200, 0.5, 1, 10),
+        ("pull", 512, 2, 1000, 0.5, 2, 10),
+    ] {
+        let web = sim(SimConfig {
+            hosts: 30,
+            pages: 3,
+            page_bytes: 2000,
+            latency_ms: latency,
+            ..SimConfig::default()
+        });
+        let common = format!("Mode = {mode:?}\nReq_Host_Per_Sec = 0");
+        let spider = format!("{common}\nConcurrency = {places}\nTimeout_Update = {update}");
+        let urlserver = format!(
+            "{common}\nConcurrency = {orders}\nTimeout_Spider_Status = {status}\nReq_Host_Concurrent = {window}"
+        );
+        let trio = Trio::apart(&web, [&spider, &urlserver]);
+        let began = std::time::Instant::now();
+        let running = ["store", "spider", "urlserver"].map(|verb| trio.start(verb));
+        until("the end of the crawl", || trio.queued() == Some(0));
+        let stats = web.stats();
+        println!(
+            "{mode} {places}/{orders}, {update} ms / {status} s: {} pages, {} again, {:?}",
+            stats.fetched,
+            stats.duplicates.count,
+            began.elapsed()
+        );
+        let [store, spider, urlserver] = running;
+        end(urlserver);
+        end(spider);
+        end(store);
+        // What is sent again joins the fetch that is under way.
+        assert!(stats.duplicates.count <= stats.fetched / 10, "{stats:?}");
+        let expected = crawled(&web).1;
+        assert_eq!(Trio::classes(&trio.index()), expected);
+    }
+}
+
+/// A spider with three places that knows only the document, and is silent about what it has not read.
+#[test]
+fn a_spider_with_few_places_is_not_given_more_than_it_can_do() {
+    let script = Script::new();
+    let place = Place::new();
+    let seeds: Vec<String> = (1..=40).map(|n| format!("http://127.77.2.{n}/")).collect();
+    let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    let more = "Timeout_Spider_Status = 1";
+    let running = alone(&place, &[script.port()], more, &seeds);
+    let mut talk = script.accept();
+    let mut orders = 0;
+    let index = place.beside("index");
+    let is_done = || {
+        let classes = Trio::classes(index.to_str().unwrap());
+        classes.len() == 40 && classes.values().all(|class| class == "success")
+    };
+    while orders < 80 || !is_done() {
+        if talk.is_silent() {
+            continue;
+        }
+        let order = talk.order();
+        orders += 1;
+        talk.say(&format!("{} WORKING", order[0]));
+        talk.say(&format!("{} DONE", order[0]));
+        // One after the other, slower than the patience of the URL server with forty.
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    // A robots.txt and a page each, and not every one twice.
+    assert!(orders < 160, "{orders}");
+    end(running);
+}
+
+/// A spider that accepts and hangs up is connected to ever more rarely.
+#[test]
+fn a_spider_that_hangs_up_is_backed_off_from() {
+    let script = Script::new();
+    let place = Place::new();
+    let running = alone(&place, &[script.port()], "", &["http://127.77.0.9/"]);
+    let mut gaps = Vec::new();
+    let mut last = std::time::Instant::now();
+    for _ in 0..7 {
+        drop(script.accept());
+        gaps.push(last.elapsed());
+        last = std::time::Instant::now();
+    }
+    // 0.1 s doubled five times, of each at most half less.
+    let total: Duration = gaps.iter().skip(1).sum();
+    assert!(total >= Duration::from_millis(3000), "{gaps:?}");
+    end(running);
 }
 
 /// Any one of the three is killed, again and again, at moments that the run itself determines.

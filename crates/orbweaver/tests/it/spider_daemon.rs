@@ -147,22 +147,44 @@ fn orders_that_make_no_sense_are_done_or_dropped() {
     let place = Place::new();
     let played = Played::new();
     let spider = spider(&place, played.address(), "");
+    let mut records = played.accept();
     let mut talk = Talk::new(spider.orders);
     for line in [
+        "1 1 127.41.0.3",
         "what is this",
         "",
         "99999999999999999999 1 127.41.0.3 http://127.41.0.3/",
-        "1 1 127.41.0.3",
         "2 x 127.41.0.3 http://127.41.0.3/",
         "3 1 127.41.0.300 http://127.41.0.3/",
-        "4 1 127.41.0.3 ftp://127.41.0.3/",
-        "5 1 127.41.0.3 example.org http://127.41.0.3/",
-        "6 1 127.41.0.3 http://127.41.0.3/ and more words",
+        "4 1 127.41.0.3 http://127.41.0.3/ and more words",
     ] {
         talk.say(line);
     }
-    for id in 1..=6 {
+    for id in 1..=4 {
         assert_eq!(talk.hear(), Some(format!("{id} DONE")));
+    }
+    // An order that is one, for what cannot be fetched, has a result: it is recorded, and then done.
+    for (line, doc_id, url) in [
+        ("5 15 127.41.0.3 ftp://127.41.0.3/", 15, "ftp://127.41.0.3/"),
+        ("6 16 127.41.0.3 nonsense", 16, "nonsense"),
+        (
+            "7 17 127.41.0.3 example.org http://127.41.0.3/",
+            17,
+            "http://127.41.0.3/",
+        ),
+    ] {
+        talk.say(line);
+        let record = Raw::read(&mut records).unwrap();
+        assert_eq!(
+            (record.doc_id, record.success, record.outcome),
+            (doc_id, 0, 9)
+        );
+        assert_eq!(
+            (record.url, record.data.len()),
+            (url.as_bytes().to_vec(), 0)
+        );
+        answer(&mut records, doc_id, 0);
+        talk.wait_for(&format!("{} DONE", line.split(' ').next().unwrap()));
     }
     // A line that does not end ends the connection, and no other.
     let mut other = Talk::new(spider.orders);
@@ -212,6 +234,126 @@ fn a_fetch_ends_when_its_time_is_up_and_addresses_are_not_for_the_asking() {
     assert_eq!((refused.success, refused.outcome), (0, 9));
     answer(&mut records, 3, 0);
     talk.wait_for("3 DONE");
+    stop(spider);
+}
+
+/// URLs of other peers come in other spellings; they are fetched, recorded and found in one.
+#[test]
+fn other_spellings_of_a_url_are_fetched_and_recorded_in_the_canonical_one() {
+    let place = Place::new();
+    let site = Site::start([41, 0, 11], |request| match request.target.as_str() {
+        "/mail" => Some(Reply::redirect("mailto:me@example.org")),
+        "/up" => Some(Reply::redirect("HTTP://127.41.0.11:80/X/../y#z")),
+        _ => Some(Reply::html("x")),
+    });
+    let running = store(&place, None, "");
+    let spider = spider(&place, running.records, "");
+    let mut talk = Talk::new(spider.orders);
+    let page = site.url("/a");
+    for (id, url) in [
+        (1, page.replace("http://", "HTTP://")),
+        (2, page.replace("/a", "/b/../c#d")),
+        (3, site.url("/mail")),
+        (4, site.url("/up")),
+    ] {
+        talk.say(&format!("{id} {id} {} {url}", site.ip()));
+    }
+    let mut heard: Vec<Raw> = follow(running.results, 0, 4)
+        .into_iter()
+        .map(|it| it.1)
+        .collect();
+    heard.sort_by_key(|record| record.doc_id);
+    let texts = |record: &Raw| {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (record.outcome, text(&record.url), text(&record.new_url))
+    };
+    let heard: Vec<_> = heard.iter().map(texts).collect();
+    // What is followed has its new URL; a Location that is none is not followed.
+    let wanted = [
+        (1, page, String::new()),
+        (1, site.url("/c"), String::new()),
+        (6, site.url("/mail"), String::new()),
+        (5, site.url("/up"), "http://127.41.0.11/y".to_owned()),
+    ];
+    assert_eq!(heard, wanted);
+    assert_eq!(place.get(&site.url("/a")), b"x");
+    stop(spider);
+}
+
+/// A page in a browser on this machine can have anything POSTed to a port; nothing of it is obeyed.
+#[test]
+fn a_web_page_orders_nothing() {
+    let place = Place::new();
+    let site = Site::start([41, 0, 12], |_| Some(Reply::html("x")));
+    let running = store(&place, None, "");
+    let spider = spider(&place, running.records, "");
+    let order = format!("1 1 {} {}\n", site.ip(), site.url("/"));
+    let forged = Raw::page(7, "http://example.org/", "forged").bytes();
+    let body = [order.as_bytes(), b"FOLLOW 0\nHAVE 9\n", &forged].concat();
+    for head in [
+        "POST / HTTP/1.1",
+        "OPTIONS / HTTP/1.1",
+        "GET / HTTP/1.1",
+        "1 / HTTP/1.1",
+        "HAVE 9 HTTP/1.1",
+    ] {
+        for at in [spider.orders, running.records, running.results] {
+            let mut stream = wire::connect(at);
+            let request = format!(
+                "{head}\r\nHost: {at}\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            // The other side may have closed before the body is there.
+            let _ = stream.write_all(&[request.as_bytes(), &body].concat());
+            let mut rest = Vec::new();
+            let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
+            assert!(rest.is_empty(), "{head} {at}: {rest:?}");
+        }
+    }
+    // Peers are heard as before.
+    let mut talk = Talk::new(spider.orders);
+    talk.say(&format!("2 2 {} {}", site.ip(), site.url("/own")));
+    talk.wait_for("2 DONE");
+    let targets: Vec<String> = site
+        .log()
+        .into_iter()
+        .map(|request| request.target)
+        .collect();
+    assert_eq!(targets, ["/own"]);
+    assert_eq!(follow(running.results, 0, 1)[0].1.doc_id, 2);
+    assert_eq!(place.check()["captures"], 1);
+    spider.running.signal(Signal::TERM);
+    let log = spider.running.wait().expect(3).stderr;
+    // One sentence, however many there were.
+    assert_eq!(log.matches("speaks HTTP").count(), 1, "{log}");
+    running.running.signal(Signal::TERM);
+    let log = running.running.wait().expect(3).stderr;
+    assert_eq!(log.matches("speaks HTTP").count(), 2, "{log}");
+}
+
+/// Three hundred who connect and say nothing; whoever has the key is served all the same.
+#[test]
+fn a_crowd_without_the_key_does_not_lock_daemons_out() {
+    let place = Place::new();
+    let key = place.file("key", "a secret of at least thirty-two bytes\r\n");
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let keyed = format!("Key_File = {key:?}");
+    let running = store(&place, None, &keyed);
+    let _crowd: Vec<TcpStream> = (0..300).map(|_| wire::connect(running.records)).collect();
+    let spider = spider(&place, running.records, &keyed);
+    let line = loop {
+        let line = spider.running.line().unwrap();
+        if line.contains("store") {
+            break line;
+        }
+    };
+    assert!(line.contains("connected to the store"), "{line}");
+    running.running.signal(Signal::TERM);
+    let log = running.running.wait().expect(3).stderr;
+    assert!(
+        log.contains("too many connections wait") && !log.contains("Key_File"),
+        "{log}"
+    );
     stop(spider);
 }
 
@@ -313,8 +455,12 @@ fn without_a_store_orders_wait() {
         ));
     }
     until("three fetches", || site.log().len() == 3);
-    for _ in 0..20 {
-        assert!(talk.hear().unwrap().ends_with(" WORKING"));
+    // All ten are spoken of, those that wait too.
+    let mut spoken = std::collections::HashSet::new();
+    while spoken.len() < 10 {
+        let line = talk.hear().unwrap();
+        assert!(line.ends_with(" WORKING"), "{line}");
+        spoken.insert(line);
     }
     assert_eq!(site.log().len(), 3);
     let mut done = 0;

@@ -106,8 +106,11 @@ fn what_makes_no_sense_is_refused_and_the_next_is_read() {
     ];
     let verdicts = [(1, 2), (2, 2), (3, 2), (4, 2), (5, 0), (6, 0)];
     assert_eq!(send(&running, &records), verdicts);
-    let heard = follow(running.results, 0, 2);
-    let cut = &heard[0].1;
+    let heard = follow(running.results, 0, 3);
+    // What is no URL of ours cannot be archived; but whoever waits for its result hears of it.
+    let ftp = &heard[0].1;
+    assert_eq!((ftp.doc_id, ftp.data.len()), (4, 0));
+    let cut = &heard[1].1;
     // The limit is for the body; the head of a message may come on top, 64 KiB of it.
     assert_eq!((cut.doc_id, cut.outcome), (5, 3 + 32));
     assert_eq!(cut.data, long.data[..1000 + (64 << 10)]);
@@ -117,7 +120,42 @@ fn what_makes_no_sense_is_refused_and_the_next_is_read() {
     stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(answer(&mut stream), None);
     assert_eq!(send(&running, &[page(8)]), [(8, 0)]);
-    assert_eq!(place.check()["results"], 3);
+    assert_eq!(place.check()["results"], 4);
+}
+
+/// Other peers spell URLs in other ways, and call data a message that is none. All of it is kept.
+#[test]
+fn what_others_send_is_kept_under_the_canonical_url_and_as_what_it_is() {
+    let place = Place::new();
+    let running = store(&place, None, "");
+    let upper = Raw::page(1, "HTTP://Example.ORG:80/a/../b#c", "one");
+    let bare = Raw {
+        data: b"<html>no head".to_vec(),
+        ..Raw::page(2, "http://example.org", "")
+    };
+    let moved = Raw {
+        outcome: 5,
+        http: 41,
+        success: 0,
+        new_url: b"/New/../c".to_vec(),
+        ..Raw::page(3, "http://example.org/old", "")
+    };
+    assert_eq!(
+        send(&running, &[upper, bare, moved]),
+        [(1, 0), (2, 0), (3, 0)]
+    );
+    assert_eq!(place.get("http://example.org/b"), b"one");
+    assert_eq!(place.get("http://example.org/"), b"<html>no head");
+    let mut heard: Vec<Raw> = follow(running.results, 0, 3)
+        .into_iter()
+        .map(|it| it.1)
+        .collect();
+    heard.sort_by_key(|record| record.doc_id);
+    assert_eq!(heard[0].url, b"http://example.org/b");
+    assert!(heard[1].data.ends_with(b"\r\n\r\n<html>no head"));
+    assert_eq!(heard[2].new_url, b"http://example.org/c");
+    stop(running);
+    assert_eq!(place.check()["captures"], 3);
 }
 
 #[test]

@@ -300,6 +300,7 @@ impl Heart {
             ip,
             since: now,
             announced: false,
+            lost: false,
             job,
         };
         let Some(trans) = found.occupy(slot, out) else {

@@ -1,6 +1,7 @@
 //! The behaviour of the heart, in the order in which the design of the URL server tells it.
 
 mod addresses;
+mod again;
 mod outage;
 mod pace;
 mod recall;

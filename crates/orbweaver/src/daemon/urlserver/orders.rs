@@ -1,20 +1,37 @@
 //! The orders that are out with spiders: who has which, what was heard of it, and when it counts as lost.
 //!
 //! Pure bookkeeping: the time is passed in, and sending is left to others. An order is over when its spider has said
-//! DONE and its result has come from the store; where no store is asked, DONE alone is the end of it.
+//! DONE and its result has come from the store; where no store is asked, DONE alone is the end of it. A lost order keeps
+//! its name until it goes out again, for until then its result may still come.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use orbweaver_model::{Order, Timestamp, TransId};
 use orbweaver_urlserver::Done;
 use orbweaver_wire::line::{trans_number, trans_of};
 
+use super::window::Turn;
+
+/// The patience with an order doubles each time it is sent again, this often: a setting that is too short for how a
+/// spider works must not keep it from ever being done.
+const MAX_DOUBLINGS: u32 = 6;
+
 /// An order that is over, and what the URL server is to hear of it.
 #[derive(Debug)]
 pub(super) struct Over {
     pub(super) trans: TransId,
     pub(super) done: Done,
+    /// Which spider has said DONE, and when.
+    pub(super) turn: Option<(usize, Turn)>,
+}
+
+/// What a spider has said nothing of for too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Silence {
+    pub(super) lost: usize,
+    /// Its other orders of which something was heard.
+    pub(super) at_work: usize,
 }
 
 /// An order that is not over.
@@ -27,8 +44,12 @@ struct Out {
     sent: Option<Timestamp>,
     /// When anything was heard of it last.
     heard: Timestamp,
-    /// The spider has said DONE.
-    is_done: bool,
+    /// How often it was lost.
+    losses: u32,
+    /// When the spider said DONE.
+    done_at: Option<Timestamp>,
+    /// How long the fetch took, by its result.
+    took: Option<Duration>,
     /// What its result means to the URL server, once that is here.
     word: Option<Box<Done>>,
 }
@@ -40,7 +61,10 @@ pub(super) struct Orders {
     out: HashMap<u64, Out>,
     /// Results name the document and the URL, not the transaction.
     by_url: HashMap<(u32, Box<str>), u64>,
+    /// To be sent for the first time, or granted to be sent again; as many as are out at most.
     waiting: VecDeque<u64>,
+    /// Lost, and when it is worth asking whether they may be sent again. The same bound.
+    lost: BTreeSet<(Timestamp, u64)>,
     /// How many each spider has, so that choosing one does not count them all.
     held: Vec<usize>,
     timeout: Duration,
@@ -56,6 +80,7 @@ impl Orders {
             out: HashMap::new(),
             by_url: HashMap::new(),
             waiting: VecDeque::new(),
+            lost: BTreeSet::new(),
             held: Vec::new(),
             timeout,
             awaits_results,
@@ -81,7 +106,9 @@ impl Orders {
                 spider: None,
                 sent: None,
                 heard: now,
-                is_done: false,
+                losses: 0,
+                done_at: None,
+                took: None,
                 word: None,
             },
         );
@@ -161,7 +188,7 @@ impl Orders {
     ) -> Option<(Over, Order)> {
         let awaits_results = self.awaits_results;
         let out = self.held_by(spider, number)?;
-        out.is_done = true;
+        out.done_at = Some(now);
         out.heard = now;
         if awaits_results && out.word.is_none() {
             return None;
@@ -180,52 +207,106 @@ impl Orders {
         Some((number, out.order.clone(), out.sent))
     }
 
-    /// The result of an order has come, and means this. What is over by that.
-    pub(super) fn result(&mut self, number: u64, word: Done, now: Timestamp) -> Option<Over> {
+    /// The result of an order has come, after a fetch of this length, and means this. What is over by that.
+    pub(super) fn result(
+        &mut self,
+        number: u64,
+        word: Done,
+        took: Duration,
+        now: Timestamp,
+    ) -> Option<Over> {
         let out = self.out.get_mut(&number)?;
         out.word = Some(Box::new(word));
+        out.took = Some(took);
         // One that no spider has any more will be said DONE by nobody.
-        if !out.is_done && out.spider.is_some() {
+        if out.done_at.is_none() && out.spider.is_some() {
             return None;
         }
         self.end(number, now).map(|(over, _)| over)
     }
 
     /// A spider is gone. What it had is over where its result is here, and lost where not.
-    pub(super) fn gone(&mut self, spider: usize, now: Timestamp) -> (Vec<Over>, Vec<TransId>) {
-        self.sort_out(now, |out| out.spider == Some(spider))
+    pub(super) fn gone(&mut self, spider: usize, now: Timestamp) -> Vec<Over> {
+        self.sort_out(now, |out| out.spider == Some(spider)).0
     }
 
-    /// Orders of which nothing was heard for too long: those that are over, and those that are lost.
-    pub(super) fn overdue(&mut self, now: Timestamp) -> (Vec<Over>, Vec<TransId>) {
+    /// Orders of which nothing was heard for too long: those that are over, and by spider how many are lost.
+    pub(super) fn overdue(&mut self, now: Timestamp) -> (Vec<Over>, BTreeMap<usize, Silence>) {
         let timeout = self.timeout;
-        self.sort_out(now, |out| {
-            out.spider.is_some() && now.since(out.heard) >= timeout
-        })
+        let (over, mut silent) = self.sort_out(now, |out| {
+            let patience = timeout * (1 << out.losses.min(MAX_DOUBLINGS));
+            out.spider.is_some() && now.since(out.heard) >= patience
+        });
+        if !silent.is_empty() {
+            for out in self.out.values() {
+                let silence = out.spider.and_then(|spider| silent.get_mut(&spider));
+                if let Some(silence) = silence {
+                    silence.at_work += usize::from(Some(out.heard) > out.sent);
+                }
+            }
+        }
+        (over, silent)
     }
 
     fn sort_out(
         &mut self,
         now: Timestamp,
         concerned: impl Fn(&Out) -> bool,
-    ) -> (Vec<Over>, Vec<TransId>) {
+    ) -> (Vec<Over>, BTreeMap<usize, Silence>) {
         let numbers: Vec<u64> = (self.out.iter())
             .filter(|(_, out)| concerned(out))
             .map(|(number, _)| *number)
             .collect();
         let mut over = Vec::new();
-        let mut lost = Vec::new();
+        let mut silent = BTreeMap::<usize, Silence>::new();
         for number in numbers {
             let has_result = self.out.get(&number).is_some_and(|out| out.word.is_some());
-            match has_result {
-                true => over.extend(self.end(number, now).map(|(over, _)| over)),
-                false => lost.push(trans_of(number)),
+            if has_result {
+                over.extend(self.end(number, now).map(|(over, _)| over));
+            } else if let Some(spider) = self.lose(number, now) {
+                silent.entry(spider).or_default().lost += 1;
             }
         }
-        (over, lost)
+        (over, silent)
     }
 
-    /// A lost order has a new name and waits for a spider again, before those that were never sent.
+    /// An order is lost: it waits to be sent again. Who had it.
+    fn lose(&mut self, number: u64, now: Timestamp) -> Option<usize> {
+        let out = self.out.get_mut(&number)?;
+        let spider = out.spider.take();
+        out.done_at = None;
+        out.losses += 1;
+        self.let_go(spider);
+        self.lost.insert((now, number));
+        spider
+    }
+
+    /// The lost order that is to be asked for next, when it is time. It has to be renamed, put off or forgotten.
+    pub(super) fn next_lost(&mut self, now: Timestamp) -> Option<TransId> {
+        while let Some((at, number)) = self.lost.first().copied()
+            && at <= now
+        {
+            self.lost.pop_first();
+            // Its result may have come by another way meanwhile.
+            if self.out.contains_key(&number) {
+                return Some(trans_of(number));
+            }
+        }
+        None
+    }
+
+    /// When it is time for the next lost order.
+    pub(super) fn lost_at(&self) -> Option<Timestamp> {
+        self.lost.first().map(|(at, _)| *at)
+    }
+
+    /// A lost order has to wait until then.
+    pub(super) fn put_off(&mut self, trans: TransId, until: Timestamp) {
+        self.lost
+            .extend(trans_number(trans).map(|number| (until, number)));
+    }
+
+    /// A lost order has a new name and goes out next.
     pub(super) fn rename(&mut self, old: TransId, new: TransId) {
         let (Some(old), Some(new)) = (trans_number(old), trans_number(new)) else {
             return;
@@ -234,8 +315,6 @@ impl Orders {
             return;
         };
         out.order.trans = trans_of(new);
-        self.let_go(out.spider.take());
-        out.is_done = false;
         self.by_url.insert(place(&out.order), new);
         self.out.insert(new, out);
         self.waiting.push_front(new);
@@ -262,7 +341,11 @@ impl Orders {
             |word| *word,
         );
         let trans = out.order.trans;
-        Some((Over { trans, done }, out.order))
+        let turn = (out.spider.zip(out.sent).zip(out.done_at)).map(|((spider, sent), done)| {
+            let took = out.took;
+            (spider, Turn { sent, done, took })
+        });
+        Some((Over { trans, done, turn }, out.order))
     }
 
     fn remove(&mut self, number: u64) -> Option<Out> {
@@ -340,11 +423,11 @@ mod tests {
         assert!(orders.done(0, id, at(1)).is_none());
         let (found, _, sent) = orders.answered_by(3, "http://h3/").unwrap();
         assert_eq!((found, sent), (id, Some(at(0))));
-        assert!(orders.result(id, word(), at(2)).is_some());
+        assert!(orders.result(id, word(), Duration::ZERO, at(2)).is_some());
         assert!(orders.is_empty());
 
         let (mut orders, id) = out(true);
-        assert!(orders.result(id, word(), at(1)).is_none());
+        assert!(orders.result(id, word(), Duration::ZERO, at(1)).is_none());
         assert!(orders.done(0, id, at(2)).is_some());
         assert!(orders.is_empty() && orders.answered_by(3, "http://h3/").is_none());
 
@@ -358,19 +441,34 @@ mod tests {
     fn silence_makes_it_lost_and_words_put_that_off() {
         let (mut orders, id) = out(true);
         orders.working(0, id, at(8));
-        assert!(orders.overdue(at(17)).1.is_empty());
-        let (over, lost) = orders.overdue(at(18));
+        assert!(orders.overdue(at(17)).1.is_empty() && orders.lost_at().is_none());
+        let (over, silent) = orders.overdue(at(18));
         assert!(over.is_empty());
-        assert_eq!(lost, [order(3, 1).trans]);
+        let one = Silence {
+            lost: 1,
+            at_work: 0,
+        };
+        assert_eq!(silent, BTreeMap::from([(0, one)]));
+        assert_eq!(orders.lost_at(), Some(at(18)));
+        assert_eq!(orders.next_lost(at(18)), Some(order(3, 1).trans));
+        // It is put off as often as it takes, and has its old name until it goes out.
+        orders.put_off(order(3, 1).trans, at(19));
+        assert_eq!(orders.next_lost(at(18)), None);
+        assert!(orders.next().is_none());
+        assert_eq!(orders.next_lost(at(19)), Some(order(3, 1).trans));
         orders.rename(order(3, 1).trans, order(3, 2).trans);
         // The old name means nothing any more; the new one waits for a spider.
         assert!(orders.done(0, id, at(19)).is_none());
         assert_eq!(orders.late, 1);
         assert_eq!(orders.next().map(|order| order.trans.generation), Some(2));
+        // The patience with it grows.
+        orders.give(0, at(19));
+        assert!(orders.overdue(at(38)).1.is_empty());
+        assert_eq!(orders.overdue(at(39)).1.len(), 1);
         // Its result may still come by the first fetch, and then it is over.
         let (new, ..) = orders.answered_by(3, "http://h3/").unwrap();
-        assert!(orders.result(new, word(), at(20)).is_some());
-        assert!(orders.next().is_none());
+        assert!(orders.result(new, word(), Duration::ZERO, at(40)).is_some());
+        assert!(orders.next().is_none() && orders.next_lost(at(99)).is_none());
     }
 
     #[test]
@@ -385,11 +483,14 @@ mod tests {
         }
         assert_eq!((orders.count_of(0), orders.count_of(1)), (2, 1));
         let first = trans_number(order(1, 1).trans).unwrap();
-        assert!(orders.result(first, word(), at(1)).is_none());
-        let (over, lost) = orders.gone(0, at(2));
+        assert!(
+            orders
+                .result(first, word(), Duration::ZERO, at(1))
+                .is_none()
+        );
+        let over = orders.gone(0, at(2));
         assert_eq!(over.len(), 1);
-        assert_eq!(lost, [order(2, 1).trans]);
-        assert_eq!((orders.count_of(0), orders.count_of(1)), (1, 1));
+        assert_eq!(orders.next_lost(at(2)), Some(order(2, 1).trans));
         orders.rename(order(2, 1).trans, order(2, 2).trans);
         assert_eq!((orders.count_of(0), orders.count_of(1)), (0, 1));
     }
@@ -401,6 +502,7 @@ mod tests {
         orders.working(1, id, at(9));
         assert_eq!(orders.late, 2);
         assert_eq!(orders.overdue(at(10)).1.len(), 1);
+        assert!(orders.next_lost(at(10)).is_some());
         orders.rename(order(3, 1).trans, order(3, 2).trans);
         // It waits for a spider: nobody has it, so nobody can be done with it.
         let new = trans_number(order(3, 2).trans).unwrap();

@@ -9,6 +9,7 @@ use orbweaver_wire::line::write_order;
 use orbweaver_wire::{Backoff, Complaints, Connection, Dialect, FromSpider, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::daemon::config::Place;
@@ -36,10 +37,14 @@ pub(super) struct Spider {
 }
 
 impl Spider {
+    fn name(&self) -> String {
+        format!("{}:{}", self.place.host, self.place.number)
+    }
+
     /// Connects, talks, and connects again, until nobody listens.
     pub(super) async fn run(self) {
         let mut backoff = Backoff::default();
-        let name = format!("{}:{}", self.place.host, self.place.number);
+        let name = self.name();
         let mut complained = false;
         while !self.heard.is_closed() {
             match self
@@ -49,17 +54,26 @@ impl Spider {
                 .await
             {
                 Ok(connection) => {
-                    info!(spider = name, "connected to a spider");
-                    backoff.reset();
-                    complained = false;
-                    let why = self.talk(connection).await;
+                    if !complained {
+                        info!(spider = name, "connected to a spider");
+                    }
+                    let began = Instant::now();
+                    let (why, words) = self.talk(connection).await;
                     if self.heard.is_closed() {
                         return;
                     }
-                    warn!(
-                        spider = name,
-                        why, "a spider is gone; its orders are sent again"
-                    );
+                    // One that accepts and hangs up is no better than none.
+                    if words > 0 || began.elapsed() >= Backoff::MOST {
+                        backoff.reset();
+                        complained = false;
+                    }
+                    if !complained {
+                        complained = words == 0;
+                        warn!(
+                            spider = name,
+                            why, "a spider is gone; its orders are sent again"
+                        );
+                    }
                     if self.heard.send(Heard::Down(self.number)).await.is_err() {
                         return;
                     }
@@ -78,8 +92,14 @@ impl Spider {
         }
     }
 
-    /// Talks until the connection ends; why it did.
-    async fn talk(&self, connection: Connection) -> String {
+    /// Talks until the connection ends; why it did, and how many words were heard.
+    async fn talk(&self, connection: Connection) -> (String, u64) {
+        let mut words = 0;
+        let why = self.talk_and_count(connection, &mut words).await;
+        (why, words)
+    }
+
+    async fn talk_and_count(&self, connection: Connection, words: &mut u64) -> String {
         let (reader, writer) = tokio::io::split(connection);
         let (orders, queue) = mpsc::channel(self.room);
         if self
@@ -95,7 +115,7 @@ impl Spider {
             write_order(&order, dialect, out);
         });
         tokio::select! {
-            why = self.hear(reader) => why,
+            why = self.hear(reader, words) => why,
             written = write => match written {
                 Ok(()) => "the URL server ends".into(),
                 Err(error) => error.to_string(),
@@ -103,7 +123,7 @@ impl Spider {
         }
     }
 
-    async fn hear(&self, mut reader: impl AsyncRead + Unpin) -> String {
+    async fn hear(&self, mut reader: impl AsyncRead + Unpin, words: &mut u64) -> String {
         let mut lines = Lines::new();
         let mut complaints = Complaints::default();
         let mut piece = vec![0; 16 << 10];
@@ -121,6 +141,7 @@ impl Spider {
                 };
                 match word {
                     Ok(word) => {
+                        *words += 1;
                         if self
                             .heard
                             .send(Heard::Word(self.number, word))
