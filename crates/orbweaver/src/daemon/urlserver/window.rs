@@ -148,7 +148,7 @@ mod tests {
         let (size, _) = settle(1000, 512, 60, true);
         assert_eq!(size, 512);
         let (size, _) = settle(3, 512, 60, false);
-        assert_eq!(size, 512, "nothing tells");
+        assert!(size > START, "nothing tells: {size}");
     }
 
     #[test]
