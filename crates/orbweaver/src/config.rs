@@ -29,6 +29,7 @@ pub(crate) struct Config {
     pub(crate) fetch: FetchConfig,
     pub(crate) retry: RetryConfig,
     pub(crate) store: StoreConfig,
+    pub(crate) log: LogConfig,
     pub(crate) limits: LimitsConfig,
 }
 
@@ -193,6 +194,16 @@ layer! {
 }
 
 layer! {
+    /// How the log is kept.
+    LogConfig {
+        /// Size at which a file of the log is closed, such as "64M".
+        rotate: String,
+        /// Files of the log that are kept; 0 writes none.
+        files: u32,
+    }
+}
+
+layer! {
     /// How much is taken from any server.
     LimitsConfig {
         connect_timeout_s: f64,
@@ -247,6 +258,7 @@ impl Config {
             fetch: self.fetch.under(upper.fetch),
             retry: self.retry.under(upper.retry),
             store: self.store.under(upper.store),
+            log: self.log.under(upper.log),
             limits: self.limits.under(upper.limits),
         }
     }

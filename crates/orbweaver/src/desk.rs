@@ -91,6 +91,8 @@ impl Counter {
         decision: Decision,
         permit: OwnedSemaphorePermit,
     ) {
+        let answered = result.exchange.is_some();
+        (self.harvest).watch_seeds(result.order.url(), &result.outcome, answered);
         match result.order.purpose {
             Purpose::Robots => self.harvest.robots(&result),
             Purpose::Page => self.harvest.page(result, decision, permit),
@@ -162,6 +164,7 @@ pub(crate) async fn hear(
             } => {
                 harvest.count_refusal(&outcome);
                 let event = retry::refusal(&candidate, outcome, again, &retry, at);
+                harvest.given_up(&candidate, &event);
                 indexer.event(event, None);
             }
             Notice::Return { candidates, until } => {

@@ -23,6 +23,8 @@ pub(crate) enum Ending {
     Damaged = 6,
     /// What was asked for is not there.
     NotFound = 7,
+    /// The crawl has ended without a single page: no seed could be fetched.
+    NoPage = 8,
 }
 
 impl Ending {
@@ -36,6 +38,7 @@ impl Ending {
             Self::Disk,
             Self::Damaged,
             Self::NotFound,
+            Self::NoPage,
         ];
         let named = all.into_iter().find(|ending| *ending as u8 == code);
         named.unwrap_or(Self::Failed)

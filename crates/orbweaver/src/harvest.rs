@@ -20,10 +20,12 @@ use orbweaver_store::{Archive, Archivist, Capture, Scratch};
 
 use crate::helm::lock;
 use crate::indexer::Indexer;
+use crate::log::{Log, LogLine};
 use crate::notices::Notices;
 use crate::redirect;
 use crate::retry::Decision;
 use crate::revisit;
+use crate::seeds::SeedWatch;
 
 /// Above this backlog a worker that submits is likely to wait, and must not hold up its neighbours.
 const BUSY_BACKLOG: usize = 4 << 20;
@@ -51,7 +53,11 @@ pub(crate) struct Harvest {
     pub(crate) promoted: Mutex<Vec<(UrlKey, u8)>>,
     pub(crate) counters: Counters,
     /// What the summary has to tell beyond the counts.
-    pub(crate) notices: Notices,
+    pub(crate) notices: Arc<Notices>,
+    /// Seeds that have not answered yet.
+    pub(crate) seeds: SeedWatch,
+    /// A line for each request.
+    pub(crate) log: Log,
 }
 
 /// The archive of this process.
@@ -69,7 +75,13 @@ impl Shelf {
         }
     }
 
-    fn put(&self, result: &FetchResult, outcome: &Outcome, ack: orbweaver_store::Ack) {
+    /// Hands an exchange to the archive; `ack` makes the acknowledgement, knowing the digest of the payload.
+    fn put(
+        &self,
+        result: &FetchResult,
+        outcome: &Outcome,
+        ack: impl FnOnce(Option<&str>) -> orbweaver_store::Ack,
+    ) {
         let key = surt(result.order.url());
         let capture = Capture {
             result,
@@ -84,6 +96,7 @@ impl Shelf {
         let Some(prepared) = prepared else {
             return;
         };
+        let ack = ack(prepared.digest());
         if self.archive.backlog() > BUSY_BACKLOG {
             tokio::task::block_in_place(|| self.archive.submit(prepared, ack));
         } else {
@@ -126,7 +139,11 @@ impl Harvest {
         permit: OwnedSemaphorePermit,
     ) {
         if result.exchange.as_ref().is_some_and(Exchange::is_head_only) {
-            self.indexer.event(self.head_only(&result), Some(permit));
+            let event = self.head_only(&result);
+            if let Some(report) = report_of(&event) {
+                self.log.add(LogLine::page(&result, report));
+            }
+            self.indexer.event(event, Some(permit));
             return;
         }
         let reading = self.read_guarded(&result);
@@ -144,8 +161,29 @@ impl Harvest {
 
     /// Archives a robots.txt; the URL server reads it.
     pub(crate) fn robots(&self, result: &FetchResult) {
-        if let Some(shelf) = &self.shelf {
-            shelf.put(result, &result.outcome, Box::new(|_| {}));
+        let line = LogLine::robots(result);
+        let Some(shelf) = self.shelf.as_ref().filter(|_| result.exchange.is_some()) else {
+            self.log.add(line);
+            return;
+        };
+        let log = self.log.clone();
+        shelf.put(result, &result.outcome, |digest| {
+            let line = line.with_digest(digest);
+            Box::new(move |_| log.add(line))
+        });
+    }
+
+    /// Tells those who watch the seeds what came of a request, or of an attempt at one.
+    pub(crate) fn watch_seeds(&self, url: &CrawlUrl, outcome: &Outcome, has_answered: bool) {
+        (self.seeds).hear(url, outcome, has_answered, &self.notices);
+    }
+
+    /// Takes note of a URL that the URL server has given up, as `event` says.
+    pub(crate) fn given_up(&self, candidate: &Candidate, event: &Event) {
+        if let Some(report) = report_of(event) {
+            self.watch_seeds(&candidate.url, &report.outcome, false);
+            let line = LogLine::unasked(candidate.url.as_str(), candidate.key, report);
+            self.log.add(line);
         }
     }
 
@@ -352,20 +390,28 @@ impl Harvest {
 
     fn archive(&self, result: &FetchResult, event: Event, permit: OwnedSemaphorePermit) {
         let indexer = self.indexer.clone();
+        let log = self.log.clone();
+        let report = report_of(&event);
+        let line = report.map(|report| LogLine::page(result, report));
+        let outcome = report
+            .map_or(&result.outcome, |report| &report.outcome)
+            .clone();
         let Some(shelf) = self.shelf.as_ref().filter(|_| result.exchange.is_some()) else {
+            line.into_iter().for_each(|line| log.add(line));
             indexer.event(event, Some(permit));
             return;
         };
-        let outcome = match &event {
-            Event::Done { report, .. } | Event::Retry { report, .. } => report.outcome.clone(),
-            _ => result.outcome.clone(),
-        };
-        let ack = Box::new(move |stored: Result<_, _>| match stored {
-            Ok(_) => indexer.event(event, Some(permit)),
-            // Unstored means unreported: the URL stays claimed and is fetched again by the next run.
-            Err(error) => tracing::warn!(%error, "exchange not stored"),
+        shelf.put(result, &outcome, |digest| {
+            let line = line.map(|line| line.with_digest(digest));
+            Box::new(move |stored: Result<_, _>| match stored {
+                Ok(_) => {
+                    line.into_iter().for_each(|line| log.add(line));
+                    indexer.event(event, Some(permit));
+                }
+                // Unstored means unreported: the URL stays claimed and is fetched again by the next run.
+                Err(error) => tracing::warn!(%error, "exchange not stored"),
+            })
         });
-        shelf.put(result, &outcome, ack);
     }
 
     /// Counts a URL that the URL server gave up.
@@ -385,6 +431,14 @@ impl Harvest {
         } else if outcome.class.column() == Column::Failed {
             self.counters.failed.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// What an event says of an attempt.
+fn report_of(event: &Event) -> Option<&Report> {
+    match event {
+        Event::Done { report, .. } | Event::Retry { report, .. } => Some(report),
+        _ => None,
     }
 }
 

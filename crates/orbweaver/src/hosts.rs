@@ -19,7 +19,7 @@ pub(crate) struct HostStates {
     pub(crate) waiting: u64,
     /// URLs are queued and an operator has blocked the host.
     pub(crate) blocked: u64,
-    /// Nothing is queued.
+    /// It was asked, and nothing more is queued.
     pub(crate) done: u64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Reads every host; their number with it.
+    /// Reads every host; with it the number of those that were asked for a page. A host that only links name is none.
     pub(crate) fn read(reader: &Reader, now: Timestamp) -> orbweaver_docindex::Result<(u64, Self)> {
         let mut all = Self::default();
         let mut count = 0;
@@ -62,10 +62,10 @@ impl Hosts {
         let (mut slowest, mut failing) = (Top::default(), Top::default());
         for record in reader.hosts() {
             let record = record?;
-            count += 1;
+            count += u64::from(record.requests > 0);
             let states = &mut all.by_state;
             match state(&record, now) {
-                State::Done => states.done += 1,
+                State::Done => states.done += u64::from(record.requests > 0),
                 State::Ready => states.ready += 1,
                 State::Blocked => {
                     states.blocked += 1;

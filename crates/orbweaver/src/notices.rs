@@ -46,6 +46,15 @@ impl Notices {
         }
     }
 
+    /// Takes a sentence back that is not true any more.
+    pub(crate) fn withdraw(&self, sentence: &str) {
+        let mut book = lock(&self.0);
+        if let Some(place) = book.sentences.iter().position(|known| known == sentence) {
+            book.sentences.remove(place);
+            book.shown -= usize::from(place < book.shown);
+        }
+    }
+
     /// Those that have come since the last call.
     pub(crate) fn news(&self) -> Vec<String> {
         let mut book = lock(&self.0);

@@ -46,13 +46,16 @@ use crate::exit::{Ending, Fatal};
 use crate::harvest::{Harvest, Shelf};
 use crate::helm::{Helm, Wishes, lock, seeds};
 use crate::indexer::{self, Gift, Idle, IndexerOptions, read_at_last};
+use crate::log;
 use crate::machine::{Signals, allow_many_files, random};
 use crate::notices::Notices;
 use crate::progress::{self, Form, Progress, Show};
+use crate::seeds::SeedWatch;
 use crate::settings::Settings;
 use crate::sources::Sources;
 use crate::space::Space;
-use crate::summary::{self, Outline};
+use crate::summary::{self, Limit, Outline};
+use crate::units::moment;
 
 /// Who fetches and who keeps.
 pub(crate) enum Hands {
@@ -94,7 +97,9 @@ enum Reason {
 pub(crate) fn run(start: Start) -> Result<Ending> {
     let dir = start.held.dir().clone();
     let form = start.show.form;
-    let outline = crawl(start)?;
+    let outline = crawl(start);
+    dir.level_modes();
+    let outline = outline?;
     if matches!(form, Form::Live | Form::Plain) {
         summary::print(&dir, &outline)?;
     }
@@ -135,6 +140,7 @@ struct Ring {
     helm: Arc<Helm>,
     index: indexer::Running,
     index_thread: JoinHandle<Result<()>>,
+    log_thread: Option<log::Writing>,
     dispatcher: tokio::task::JoinHandle<()>,
     /// Dropped or told, the dispatcher lets no more orders out and waits for those that are.
     last_orders: tokio::sync::watch::Sender<bool>,
@@ -148,7 +154,7 @@ struct Ring {
 }
 
 impl Ring {
-    fn build(start: Start, _progress: &Progress) -> Result<Self> {
+    fn build(start: Start, progress: &Progress) -> Result<Self> {
         let Start {
             held,
             config,
@@ -184,11 +190,14 @@ impl Ring {
         };
         let archive = own.as_ref().map(|(archive, _)| Arc::clone(archive));
         let mut index = indexer::Running::new();
+        let voice = progress.log_voice();
+        let (log, log_thread) = log::prepare(&settings.log, voice.is_some());
         // From here on the start is accepted.
         dir.store_config(&config)?;
         if !is_demo {
             held.keep();
         }
+        dir.level_modes();
         let scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
         let canonicalizer = Canonicalizer::new(settings.canonical.clone());
         let seed = docs.seed();
@@ -207,7 +216,9 @@ impl Ring {
             indexer: index.indexer.clone(),
             promoted: Mutex::default(),
             counters: Default::default(),
-            notices: Notices::of(notices),
+            notices: Arc::new(Notices::of(notices)),
+            seeds: SeedWatch::of(&settings.seeds),
+            log: log.clone(),
         });
         for note in own.iter().flat_map(|(_, recovery)| damage_notes(recovery)) {
             harvest.notices.add(note);
@@ -227,6 +238,17 @@ impl Ring {
         }
         docs.plan_visits(settings.recrawl)?;
         let reader = docs.reader();
+        let log_thread = log_thread.map(|thread| {
+            let notices = Arc::clone(&harvest.notices);
+            thread.start(
+                dir.path(),
+                settings.log.clone(),
+                reader.clone(),
+                voice,
+                notices,
+            )
+        });
+        let log_thread = log_thread.transpose()?;
         let followed = docs.results();
         if is_service {
             // From now on the index says that the archive is elsewhere.
@@ -341,6 +363,7 @@ impl Ring {
             helm,
             index,
             index_thread,
+            log_thread,
             dispatcher,
             last_orders,
             urlserver_ended: ending_of(urlserver_task),
@@ -398,7 +421,10 @@ impl Ring {
                         progress.say(&format!("orbweaver: {lost}"));
                         said_lost = Some(lost);
                     }
-                    for notice in self.helm.harvest.notices.news() {
+                    let harvest = &self.helm.harvest;
+                    let answers = harvest.counters.answers.load(Ordering::Relaxed);
+                    harvest.seeds.look(self.began.elapsed(), answers, &harvest.notices);
+                    for notice in harvest.notices.news() {
                         progress.say(&format!("orbweaver: {notice}"));
                     }
                     let trouble = self.helm.trouble();
@@ -459,7 +485,10 @@ impl Ring {
                 "orbweaver: stopping; requests that are out may end, a second signal ends at once",
             );
         }
-        let began = self.began;
+        let (began, is_service) = (self.began, self.is_service);
+        let settings = lock(&self.helm.settings).clone();
+        let wishes = *self.helm.wishes.borrow();
+        let waits_until = lock(&self.index.standing).waits_until;
         let finish = async {
             if let Ok(unasked) = self.helm.urlserver.drain().await {
                 let keys = unasked.iter().map(|candidate| candidate.key).collect();
@@ -471,6 +500,10 @@ impl Ring {
             let archive = self.helm.archive.clone();
             let close = move || archive.map_or(Ok(()), |archive| archive.close());
             let stored = tokio::task::spawn_blocking(close).await;
+            if let Some(thread) = self.log_thread {
+                let log = self.helm.harvest.log.clone();
+                let _ = tokio::task::spawn_blocking(move || thread.finish(&log)).await;
+            }
             self.index.indexer.stop();
             let thread = self.index_thread;
             let indexed = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -501,6 +534,7 @@ impl Ring {
         };
         let ending = match reason {
             Reason::Signal => Ending::Interrupted,
+            _ if status.pages == 0 && !is_service => Ending::NoPage,
             Reason::Time | Reason::Idle(_) => Ending::Done,
             Reason::Gone | Reason::Broken => {
                 return Err(anyhow::anyhow!(
@@ -508,8 +542,15 @@ impl Ring {
                 ));
             }
         };
+        let limit = match reason {
+            Reason::Idle(Idle::Budget) => Some(Limit::Pages(settings.pages)),
+            Reason::Time => wishes.time.map(Limit::Time),
+            _ => None,
+        };
         Ok(Outline {
             ending,
+            limit,
+            next: waits_until.map(moment),
             seconds: began.elapsed().as_secs_f64(),
             pages,
             status,

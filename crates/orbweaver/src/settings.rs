@@ -15,6 +15,7 @@ use orbweaver_model::{CrawlUrl, Limits, RecrawlBounds};
 
 use crate::config::{BudgetConfig, Config, LimitsConfig, RecrawlConfig};
 use crate::exit::Fatal;
+use crate::log::LogOptions;
 use crate::retry::RetryOptions;
 use crate::units;
 
@@ -59,6 +60,7 @@ pub(crate) struct Settings {
     pub(crate) ca: Option<PathBuf>,
     pub(crate) retry: RetryOptions,
     pub(crate) rotate: u64,
+    pub(crate) log: LogOptions,
     pub(crate) limits: Limits,
 }
 
@@ -170,6 +172,7 @@ impl Settings {
                 .map(units::size)
                 .and_then(|size| wrong.take(size))
                 .unwrap_or(1 << 30),
+            log: log_options(config, &mut wrong),
             limits,
         };
         settings.demand_sense(&mut wrong);
@@ -364,6 +367,22 @@ fn retry_options(config: &Config, wrong: &mut Mistakes) -> RetryOptions {
         delay: span(given.delay_s, usual.delay, "retry.delay_s", wrong),
         patience: span(given.patience_s, usual.patience, "retry.patience_s", wrong),
     }
+}
+
+fn log_options(config: &Config, wrong: &mut Mistakes) -> LogOptions {
+    let usual = LogOptions::default();
+    let rotate = config.log.rotate.as_deref().map(units::size);
+    let rotate = rotate.and_then(|size| wrong.take(size));
+    let options = LogOptions {
+        rotate: rotate.unwrap_or(usual.rotate),
+        files: config.log.files.unwrap_or(usual.files),
+    };
+    wrong.demand(
+        options.rotate >= 64 << 10,
+        "log.rotate must be at least 64K",
+    );
+    wrong.demand(options.files <= 1000, "log.files must be at most 1000");
+    options
 }
 
 fn span(given: Option<f64>, usual: Duration, name: &str, wrong: &mut Mistakes) -> Duration {

@@ -1,112 +1,181 @@
 //! What a crawl did, in a few lines, and what to do with it.
 
 use std::io::Write;
+use std::time::Duration;
 
 use anyhow::Result;
 
 use orbweaver_docindex::Reader;
-use orbweaver_model::Report;
+use orbweaver_model::{CrawlUrl, OutcomeClass, Report, text};
 
 use crate::cli::status::Status;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
-use crate::units::{human_bytes, human_duration};
+use crate::seeds;
+use crate::units::{counted, human_bytes, human_duration};
 
 /// What a run came to, for the summary.
 #[derive(Debug)]
 pub(crate) struct Outline {
     pub(crate) ending: Ending,
+    /// The limit that ended the run, if one did.
+    pub(crate) limit: Option<Limit>,
     pub(crate) seconds: f64,
     pub(crate) pages: u64,
     pub(crate) status: Status,
-    /// When no document came: the first few URLs and what became of them.
+    /// When no page came: the first few seeds and what became of them.
     pub(crate) why_nothing: Vec<String>,
     /// What the run has to tell beyond its counts (`notices.rs`).
     pub(crate) notices: Vec<String>,
+    /// When something that is left can be asked for, where that is later than the crawl was willing to wait.
+    pub(crate) next: Option<String>,
 }
 
-/// URLs shown when a crawl brought nothing: enough to see the reason, which is mostly one for all.
+/// A limit that the user has set and the run has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Pages in all.
+    Pages(u64),
+    /// The time of a run.
+    Time(Duration),
+}
+
+impl Limit {
+    /// The flag that sets it, and the one that lifts it.
+    fn flags(self) -> (String, &'static str) {
+        match self {
+            Self::Pages(pages) => (format!("--pages {pages}"), "--pages 0"),
+            Self::Time(time) => (format!("--time {}", human_duration(time)), "--time 0"),
+        }
+    }
+}
+
+/// Seeds shown when a crawl brought nothing: enough to see the reason, which is mostly one for all.
 const SHOWN: usize = 5;
 
-/// A crawl without a single document is mostly a mistake: what became of the first URLs tells which.
+/// A crawl without a single page is mostly a mistake: what became of the first seeds tells which.
 pub(crate) fn why_nothing(reader: &Reader, status: &Status) -> Result<Vec<String>> {
-    if status.documents > 0 {
+    if status.pages > 0 {
         return Ok(Vec::new());
     }
     let mut lines = Vec::new();
-    for entry in reader.entries().take(SHOWN) {
-        let entry = entry?;
-        if let Some(fate) = entry.fate {
-            let Report {
-                outcome, status, ..
-            } = fate.report;
-            let status = status
-                .map(|status| format!(", status {status}"))
-                .unwrap_or_default();
-            lines.push(format!(
-                "{}: {}{status}: {}",
-                entry.link.url, outcome.class, outcome.reason
-            ));
-        }
+    for seed in reader.seeds().take(SHOWN) {
+        lines.extend(fate(reader, &seed?)?);
     }
     Ok(lines)
 }
 
+fn fate(reader: &Reader, seed: &CrawlUrl) -> Result<Option<String>> {
+    let entry = reader.entry(seed.key(reader.seed()))?;
+    let Some(fate) = entry.and_then(|entry| entry.fate) else {
+        return Ok(None);
+    };
+    let Report {
+        outcome, status, ..
+    } = fate.report;
+    let status = status.map(|status| format!(", status {status}"));
+    let reason = match outcome.reason.as_str() {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    // A budget or a pattern is no matter of addresses.
+    let is_address = outcome.class != OutcomeClass::DeniedPolicy || reason.contains("address");
+    let help = seeds::help(outcome.class).filter(|_| is_address);
+    let help = help.map_or(String::new(), |help| format!("; {help}"));
+    Ok(Some(format!(
+        "{seed}: {}{}{reason}{help}",
+        outcome.class,
+        status.unwrap_or_default()
+    )))
+}
+
 /// Prints the summary of a crawl that has just ended.
 pub(crate) fn print(dir: &CrawlDir, outline: &Outline) -> Result<()> {
-    let status = &outline.status;
     let mut out = std::io::stdout().lock();
-    let shown = dir.path().display();
-    let ended = match (outline.ending, status.queued) {
-        (Ending::Interrupted, _) => "stopped",
-        (_, 0) => "finished",
-        _ => "paused",
-    };
-    let time = std::time::Duration::from_secs_f64(outline.seconds);
-    writeln!(
-        out,
-        "{ended} after {}: {} pages in this run ({:.1}/s), {} received in all",
-        human_duration(time),
-        outline.pages,
-        outline.pages as f64 / outline.seconds.max(0.001),
-        human_bytes(status.bytes),
-    )?;
-    writeln!(
-        out,
-        "{} URLs known on {} hosts: {} done, {} failed, {} refused, {} still queued",
-        status.accepted, status.hosts, status.done, status.failed, status.refused, status.queued,
-    )?;
-    for notice in &outline.notices {
-        writeln!(out, "note: {notice}")?;
+    for line in lines(&dir.path().display().to_string(), outline) {
+        writeln!(out, "{}", text::shown(&line))?;
     }
-    for (class, count) in &status.classes {
-        writeln!(out, "  {class:<18} {count}")?;
-    }
-    for line in &outline.why_nothing {
-        writeln!(out, "{}", line.trim_end_matches([':', ' ']))?;
-    }
-    if outline
-        .why_nothing
-        .iter()
-        .any(|line| line.contains("denied_policy"))
-    {
-        writeln!(
-            out,
-            "private addresses are asked only on request: --allow-net CIDR"
-        )?;
+    Ok(())
+}
+
+fn lines(dir: &str, outline: &Outline) -> Vec<String> {
+    let status = &outline.status;
+    let mut lines = vec![
+        first_line(outline),
+        format!(
+            "{} known, {} asked: {} done, {} failed, {} refused, {} still queued",
+            counted(status.accepted, "URL"),
+            counted(status.hosts, "host"),
+            status.done,
+            status.failed,
+            status.refused,
+            status.queued
+        ),
+    ];
+    lines.extend(
+        outline
+            .notices
+            .iter()
+            .map(|notice| format!("note: {notice}")),
+    );
+    lines.extend(
+        (status.classes.iter())
+            .map(|(class, count)| format!("  {class:<18} {count}{}", status.aside(class))),
+    );
+    if status.pages == 0 {
+        lines.push("no page was fetched:".into());
+        lines.extend(outline.why_nothing.iter().map(|line| format!("  {line}")));
     }
     if let Some(blocked) = status.hosts_seen.blocked.first() {
         let host = &blocked.host;
-        writeln!(
-            out,
-            "blocked:           orbweaver ctl {shown} unblock {host}"
-        )?;
+        lines.push(format!(
+            "blocked:           orbweaver ctl {dir} unblock {host}"
+        ));
     }
-    if status.queued > 0 {
-        writeln!(out, "to go on:          orbweaver crawl -o {shown}")?;
+    lines.extend(to_resume(dir, outline));
+    lines.push(format!("what became of it: orbweaver outcomes {dir}"));
+    lines.push(format!("a page again:      orbweaver get {dir} URL"));
+    lines.push(format!("is it all sound:   orbweaver check {dir}"));
+    lines
+}
+
+fn first_line(outline: &Outline) -> String {
+    let ended = match (outline.ending, outline.limit, outline.status.queued) {
+        (Ending::Interrupted, ..) => "stopped".into(),
+        (_, Some(limit), _) => format!("limit {} reached", limit.flags().0),
+        (_, None, 0) => "finished".into(),
+        _ => "paused: what is left has to wait".into(),
+    };
+    format!(
+        "{ended} after {}: {} in this run ({:.1}/s), {} received in all",
+        human_duration(Duration::from_secs_f64(outline.seconds)),
+        counted(outline.pages, "page"),
+        outline.pages as f64 / outline.seconds.max(0.001),
+        human_bytes(outline.status.bytes),
+    )
+}
+
+/// What to type so that the crawl goes on, where something is left.
+fn to_resume(dir: &str, outline: &Outline) -> Vec<String> {
+    if outline.status.queued == 0 {
+        return Vec::new();
     }
-    writeln!(out, "what became of it: orbweaver outcomes {shown}")?;
-    writeln!(out, "a page again:      orbweaver get {shown} URL")?;
-    writeln!(out, "is it all sound:   orbweaver check {shown}")?;
-    Ok(())
+    let plain = format!("to resume:         orbweaver crawl -o {dir}");
+    match (outline.limit, &outline.next) {
+        (Some(limit @ Limit::Pages(_)), _) => {
+            let (_, lift) = limit.flags();
+            vec![format!(
+                "{plain} {lift}    (0: without the limit; or a higher one)"
+            )]
+        }
+        (Some(limit @ Limit::Time(_)), _) => {
+            let (set, lift) = limit.flags();
+            vec![
+                format!("{plain}    (again with {set})"),
+                format!("without the limit: orbweaver crawl -o {dir} {lift}"),
+            ]
+        }
+        (None, Some(next)) => vec![format!("{plain}    (not before {next})")],
+        (None, None) => vec![plain],
+    }
 }

@@ -26,11 +26,12 @@ Exit codes:
   1  something failed that should not
   2  the command line, the configuration, or an input is wrong
   3  stopped by a signal; the same command resumes
-  4  the crawl directory cannot be used: in use, of another version, or no crawl;
-     or none runs, where one must
+  4  the crawl directory cannot be used: in use, of another version, no crawl, not
+     readable for this user, or removed meanwhile; or no crawl runs, where one must
   5  the disk is full, read-only, or failing; what was acknowledged is safe
   6  something is damaged: check found it, or what was printed is what can be read
-  7  what was asked for is not there";
+  7  what was asked for is not there
+  8  the crawl ended without a page: no seed could be fetched";
 
 /// A web crawler for one machine or a hundred.
 #[derive(Parser, Debug)]

@@ -1,7 +1,7 @@
 //! `orbweaver status`: where a crawl stands.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
 use crate::hosts::{HostLine, Hosts};
 use crate::terminal;
-use crate::units::{human_bytes, moment};
+use crate::units::{counted, human_bytes, moment};
 
 /// Memory for reading an index that nobody else has open.
 pub(crate) const READER_MEMORY: u64 = 64 << 20;
@@ -52,11 +52,12 @@ pub(crate) struct Status {
     pub(crate) queued: u64,
     /// accepted = done + failed + refused + queued.
     pub(crate) balanced: bool,
-    /// Documents among the done.
-    pub(crate) documents: u64,
-    /// Requests for pages, repeated ones included.
-    pub(crate) attempts: u64,
+    /// Pages among the done.
+    pub(crate) pages: u64,
+    /// Requests that were made, repeated ones included.
+    pub(crate) requests: u64,
     pub(crate) bytes: u64,
+    /// Hosts that were asked for a page.
     pub(crate) hosts: u64,
     /// Hosts by state, and those that stand out.
     pub(crate) hosts_seen: Hosts,
@@ -108,14 +109,19 @@ impl Status {
             refused: ledger.column(Column::Refused),
             queued: ledger.queued,
             balanced: ledger.balances(),
-            documents: ledger.documents(),
-            attempts: ledger.attempts,
+            pages: ledger.documents(),
+            requests: ledger.attempts,
             bytes: ledger.bytes,
             hosts,
             hosts_seen,
             serving: None,
             classes,
         })
+    }
+
+    /// What is said beside the count of a class.
+    pub(crate) fn aside(&self, _class: &str) -> String {
+        String::new()
     }
 
     /// Adds what the URL server of a running crawl has counted.
@@ -137,30 +143,27 @@ impl Status {
     }
 
     /// Shows it to a person.
-    pub(crate) fn print(&self, out: &mut dyn Write) -> Result<()> {
+    pub(crate) fn print(&self, dir: &Path, out: &mut dyn Write) -> Result<()> {
+        let dir = dir.display();
         let state = match (self.running, self.queued) {
-            (true, _) if self.paused => "paused; `orbweaver ctl DIR resume` goes on",
-            (true, _) => "running",
-            (false, 0) => "finished",
-            (false, _) => "stopped; run `orbweaver crawl -o DIR` to go on",
+            (true, _) if self.paused => format!("paused; `orbweaver ctl {dir} resume` resumes it"),
+            (true, _) => "running".into(),
+            (false, 0) => "finished".into(),
+            (false, _) => format!("stopped; `orbweaver crawl -o {dir}` resumes it"),
         };
         writeln!(out, "state      {state}")?;
+        writeln!(out, "known      {}", counted(self.accepted, "URL"))?;
         writeln!(
             out,
-            "known      {} URLs on {} hosts",
-            self.accepted, self.hosts
-        )?;
-        writeln!(
-            out,
-            "done       {} ({} documents, {})",
+            "done       {} ({}, {})",
             self.done,
-            self.documents,
+            counted(self.pages, "page"),
             human_bytes(self.bytes)
         )?;
         writeln!(out, "failed     {}", self.failed)?;
         writeln!(out, "refused    {}", self.refused)?;
         writeln!(out, "queued     {}", self.queued)?;
-        writeln!(out, "requests   {}", self.attempts)?;
+        writeln!(out, "requests   {}", self.requests)?;
         writeln!(
             out,
             "ledger     {}",
@@ -171,7 +174,7 @@ impl Status {
             }
         )?;
         for (class, count) in &self.classes {
-            writeln!(out, "  {class:<18} {count}")?;
+            writeln!(out, "  {class:<18} {count}{}", self.aside(class))?;
         }
         self.print_hosts(out)
     }
@@ -180,16 +183,16 @@ impl Status {
         let states = &self.hosts_seen.by_state;
         writeln!(
             out,
-            "hosts      {} ready, {} waiting, {} blocked, {} done",
-            states.ready, states.waiting, states.blocked, states.done
+            "hosts      {} asked; {} ready, {} waiting, {} blocked, {} done",
+            self.hosts, states.ready, states.waiting, states.blocked, states.done
         )?;
         if let Some(serving) = &self.serving {
             writeln!(
                 out,
-                "in work    {} hosts, {} requests out: {} wait for their time, {} for an answer, {} for an \
+                "in work    {}, {} in flight: {} wait for their time, {} for an answer, {} for an \
                  address's turn, {} for robots.txt, {} for DNS",
-                serving.hosts,
-                serving.in_flight,
+                counted(serving.hosts as u64, "host"),
+                counted(serving.in_flight as u64, "request"),
                 serving.waiting_for_time,
                 serving.busy,
                 serving.waiting_for_address,
@@ -206,13 +209,12 @@ impl Status {
             format!("{} queued, since {}", line.queued, time(line))
         })?;
         print_list(out, "slowest", &seen.slowest, |line| {
-            format!("{} ms an answer, {} requests", line.ms, line.requests)
+            let requests = counted(line.requests.into(), "request");
+            format!("{} ms per answer, {requests}", line.ms)
         })?;
         print_list(out, "failing", &seen.failing, |line| {
-            format!(
-                "{} failed attempts, {} requests",
-                line.failed, line.requests
-            )
+            let failed = counted(line.failed.into(), "failed attempt");
+            format!("{failed}, {}", counted(line.requests.into(), "request"))
         })
     }
 }
@@ -249,6 +251,6 @@ impl Args {
         if self.json {
             return Ok(writeln!(out, "{}", terminal::json(status))?);
         }
-        status.print(&mut out)
+        status.print(&self.dir, &mut out)
     }
 }

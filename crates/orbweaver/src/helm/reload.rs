@@ -69,7 +69,7 @@ fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<String>) {
         "queue_count" queue_count, "queue_len" queue_len,
         "ip_batch_max" ip_batch_max, "slow_factor" slow_factor, "slow_max_s" slow_max, "concurrency" concurrency,
         "workers" workers, "allow_net" allow_net, "insecure" insecure, "resolver" resolver,
-        "ca" ca, "retry" retry, "rotate" rotate, "limits" limits, "seeds" seeds,
+        "ca" ca, "retry" retry, "rotate" rotate, "log" log, "limits" limits, "seeds" seeds,
         "canonical form" canonical, "traps" traps, "recrawl" recrawl, "head_first" head_first,
     );
     // A setting that none of the lists names is one that needs a new start.

@@ -26,7 +26,7 @@ fn running(web: &SimWeb, place: &Place) -> Running {
     until("the socket", || place.dir().join("control.sock").exists());
     until("some pages and most URLs", || {
         let status = place.status();
-        status.documents > 2 && status.queued > 100
+        status.pages > 2 && status.queued > 100
     });
     crawl
 }
@@ -239,7 +239,7 @@ fn a_running_crawl_answers_questions() {
     let crawl = running(&web, &place);
     let status = place.status();
     assert!(status.running && status.balanced, "{status:?}");
-    assert!(status.queued > 100 && status.documents > 0, "{status:?}");
+    assert!(status.queued > 100 && status.pages > 0, "{status:?}");
     let plain = run(["status", place.arg()]).expect(0).out();
     assert!(
         plain.contains("running") && plain.contains("balances"),
@@ -375,7 +375,7 @@ fn progress_in_json_is_an_object_a_line() {
     }
     assert!(ended.stdout.is_empty(), "nothing but progress");
     let last = lines.last().unwrap();
-    assert_eq!(last["pages"].as_u64().unwrap(), place.status().documents);
+    assert_eq!(last["pages"].as_u64().unwrap(), place.status().pages);
     let limits: Vec<&str> = lines
         .iter()
         .filter_map(|line| line["limited_by"].as_str())

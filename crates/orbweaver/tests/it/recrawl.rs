@@ -198,7 +198,7 @@ fn pages_within_a_budget_are_visited_again() {
     until("three looks at the start", || site.asked("/") >= 3);
     stop(running);
     let status = place.status();
-    assert!(status.balanced && status.documents <= 3, "{status:?}");
+    assert!(status.balanced && status.pages <= 3, "{status:?}");
     let pages = ["/", "/steady", "/moving", "/dated"];
     let asked = pages.iter().filter(|page| site.asked(page) > 0).count();
     assert_eq!(asked, 3, "visits make no room for other pages");

@@ -58,7 +58,7 @@ fn stops_and_resumes(signal: Signal, seed: u64) {
     assert!(status.balanced && status.queued > 0, "{status:?}");
     // Nothing that was delivered is forgotten.
     let delivered = web.stats().delivered;
-    assert!(status.documents >= delivered, "{status:?}, {delivered}");
+    assert!(status.pages >= delivered, "{status:?}, {delivered}");
     place.check();
     run(command(&web, &place)).expect(0);
     is_complete(&web, &place);
@@ -125,11 +125,11 @@ fn a_page_budget_is_spent_exactly_and_raised_later() {
     first.extend(["--pages".to_owned(), "100".to_owned()]);
     run(&first).expect(0);
     let status = place.status();
-    assert_eq!(status.documents, 100);
+    assert_eq!(status.pages, 100);
     assert!(status.balanced && status.queued > 0, "{status:?}");
     // The budget is the crawl's, not the run's.
     run(resume(&place)).expect(0);
-    assert_eq!(place.status().documents, 100);
+    assert_eq!(place.status().pages, 100);
     let mut more = resume(&place);
     more.extend(["--pages".to_owned(), "0".to_owned()]);
     run(&more).expect(0);

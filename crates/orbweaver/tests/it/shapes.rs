@@ -68,16 +68,16 @@ fn agrees(web: &SimWeb, place: &Place) -> Status {
     // A request on a connection that the server gave up is sent again on a new one: one attempt, seen twice.
     let asked = stats.requests - stats.robots_requests;
     assert!(
-        (status.attempts..=status.attempts + stats.failures).contains(&asked),
+        (status.requests..=status.requests + stats.failures).contains(&asked),
         "{asked} requests for pages at the servers, {} at the crawler",
-        status.attempts
+        status.requests
     );
     let fates = place.outcomes();
     assert_eq!(fates.len() as u64, status.accepted);
     let of_class = |class| fates.iter().filter(move |fate| fate.class == class);
     // Sitemaps are documents beside the pages.
     let sitemaps = of_class("success").filter(|fate| fate.kind == "sitemap_file");
-    assert_eq!(status.documents, stats.fetched + sitemaps.count() as u64);
+    assert_eq!(status.pages, stats.fetched + sitemaps.count() as u64);
     let succeeded: HashSet<&str> = of_class("success").map(|fate| fate.url.as_str()).collect();
     let missing: Vec<String> = web
         .expected_pages()
@@ -283,7 +283,7 @@ fn failing_and_slow_hosts_that_recover() {
     let beside = Place::new();
     let config = stubborn(&beside);
     let status = crawl_whole(troubled(3), &["-c", &config], &QUICK);
-    assert!(status.attempts >= status.documents + 18, "{status:?}");
+    assert!(status.requests >= status.pages + 18, "{status:?}");
 }
 
 #[test]

@@ -67,6 +67,13 @@ impl Prepared {
     pub fn size(&self) -> usize {
         self.bytes.len() + self.last.size() + self.line.len()
     }
+
+    /// The digest of the payload, as its line of the index has it; none where there is no payload to have one.
+    pub fn digest(&self) -> Option<&str> {
+        // The URL before it is escaped, so that no quote is in it.
+        let (_, rest) = self.line.split_once("\", \"digest\": \"")?;
+        rest.split('"').next()
+    }
 }
 
 /// The metadata record of a group, all but the place of the group.
