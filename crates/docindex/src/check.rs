@@ -127,7 +127,7 @@ impl Check<'_> {
                     );
                 }
                 Some(fate) => {
-                    self.counted.finish(fate.report.outcome.class);
+                    self.counted.finish(&fate.report.outcome);
                     self.comes_back(key, &link, &fate)?;
                 }
                 None => {
@@ -316,6 +316,11 @@ impl Check<'_> {
                     format!("the ledger says {stated} {column:?}, the records say {there}"),
                 );
             }
+        }
+        let (there, stated) = (self.counted.out_of_scope, said.out_of_scope);
+        if there != stated {
+            let what = format!("the ledger says {stated} out of scope, the records say {there}");
+            self.found("meta", what);
         }
         Ok(())
     }

@@ -148,6 +148,10 @@ impl Fold {
                 tx.put(&tx.store().robots, origin.as_bytes(), robots);
                 Ok(())
             }
+            Event::RobotsAsked { requests } => {
+                self.ledger.robots_requests += u64::from(*requests);
+                Ok(())
+            }
             Event::Host { host, not_before } => {
                 let record = &mut self.hosts.touch(*host).record;
                 record.not_before = record.not_before.max(*not_before);
@@ -337,7 +341,7 @@ impl Fold {
         let Some(attempts) = self.release(key, tx)? else {
             return Ok(());
         };
-        self.ledger.attempts += 1;
+        self.ledger.attempts += u64::from(report.ip.is_some());
         self.ledger.bytes += report.bytes;
         let before = tx.fate(key)?;
         let asked = report.ip.is_some();
@@ -407,7 +411,7 @@ impl Fold {
     }
 
     fn finish(&mut self, key: UrlKey, fate: Fate, tx: &mut Tx<'_>) {
-        self.ledger.finish(fate.report.outcome.class);
+        self.ledger.finish(&fate.report.outcome);
         let host = self.hosts.touch(key.host);
         host.record.queued = host.record.queued.saturating_sub(1);
         tx.put(&tx.store().fates, &key.to_bytes(), &fate);

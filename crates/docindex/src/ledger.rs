@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use orbweaver_model::{Column, OutcomeClass};
+use orbweaver_model::{Column, Outcome, OutcomeClass};
 
 /// Counts of URLs by what became of them. Written in the same batch as the changes it counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,12 +11,16 @@ pub struct Ledger {
     pub accepted: u64,
     /// Finished URLs by class, in the order of `OutcomeClass::ALL`.
     classes: Vec<u64>,
+    /// Refused URLs that do not belong to the crawl; they are counted in their class, too.
+    pub out_of_scope: u64,
     /// URLs still to be asked for: waiting, claimed, or to be retried.
     pub queued: u64,
     /// Bytes received in all attempts.
     pub bytes: u64,
-    /// Attempts made, retries included.
+    /// Requests for URLs, retries included.
     pub attempts: u64,
+    /// Requests for robots.txt files, retries and redirects included.
+    pub robots_requests: u64,
     /// URLs that ever brought a document, however often they are visited: what a page budget counts.
     pub pages: u64,
 }
@@ -70,7 +74,13 @@ impl Ledger {
         self.queued += 1;
     }
 
-    pub(crate) fn finish(&mut self, class: OutcomeClass) {
+    /// Requests of all kinds.
+    pub fn requests(&self) -> u64 {
+        self.attempts + self.robots_requests
+    }
+
+    pub(crate) fn finish(&mut self, outcome: &Outcome) {
+        let class = outcome.class;
         debug_assert_ne!(
             class.column(),
             Column::Queued,
@@ -78,19 +88,28 @@ impl Ledger {
         );
         self.queued = self.queued.saturating_sub(1);
         *self.place(class) += 1;
+        self.out_of_scope += u64::from(outcome.out_of_scope);
     }
 
     /// A finished URL is to be asked for after all.
-    pub(crate) fn reopen(&mut self, class: OutcomeClass) {
-        let place = self.place(class);
+    pub(crate) fn reopen(&mut self, outcome: &Outcome) {
+        self.drop_scope(outcome);
+        let place = self.place(outcome.class);
         *place = place.saturating_sub(1);
         self.queued += 1;
     }
 
-    pub(crate) fn amend(&mut self, from: OutcomeClass, to: OutcomeClass) {
-        let place = self.place(from);
+    pub(crate) fn amend(&mut self, from: &Outcome, to: &Outcome) {
+        self.drop_scope(from);
+        let place = self.place(from.class);
         *place = place.saturating_sub(1);
-        *self.place(to) += 1;
+        *self.place(to.class) += 1;
+        self.out_of_scope += u64::from(to.out_of_scope);
+    }
+
+    fn drop_scope(&mut self, outcome: &Outcome) {
+        let fewer = u64::from(outcome.out_of_scope);
+        self.out_of_scope = self.out_of_scope.saturating_sub(fewer);
     }
 
     #[expect(
@@ -114,11 +133,21 @@ mod tests {
             ledger.accept();
             assert!(ledger.balances());
         }
-        ledger.finish(OutcomeClass::RedirectFollowed);
-        ledger.finish(OutcomeClass::FailedDns);
-        ledger.amend(OutcomeClass::RedirectFollowed, OutcomeClass::RedirectLimit);
+        let plain = Outcome::plain;
+        ledger.finish(&plain(OutcomeClass::RedirectFollowed));
+        ledger.finish(&plain(OutcomeClass::FailedDns));
+        let (from, to) = (OutcomeClass::RedirectFollowed, OutcomeClass::RedirectLimit);
+        ledger.amend(&plain(from), &plain(to));
         assert!(ledger.balances());
         assert_eq!(ledger.column(Column::Failed), 2);
         assert_eq!((ledger.column(Column::Done), ledger.queued), (0, 1));
+        ledger.finish(&Outcome::out_of_scope("deeper than 3"));
+        assert_eq!(
+            (ledger.out_of_scope, ledger.column(Column::Refused)),
+            (1, 1)
+        );
+        ledger.reopen(&Outcome::out_of_scope("deeper than 3"));
+        assert_eq!((ledger.out_of_scope, ledger.queued), (0, 1));
+        assert!(ledger.balances());
     }
 }

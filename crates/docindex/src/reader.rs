@@ -185,7 +185,7 @@ impl Reader {
             let fate = entry?.fate;
             ledger.pages += u64::from(fate.as_ref().is_some_and(Fate::is_page));
             if let Some(fate) = fate.filter(|fate| fate.due.is_none()) {
-                ledger.finish(fate.report.outcome.class);
+                ledger.finish(&fate.report.outcome);
             }
         }
         Ok(ledger)

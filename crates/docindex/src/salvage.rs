@@ -244,7 +244,7 @@ impl Mending<'_> {
             let is_page = fate.as_ref().is_some_and(Fate::is_page);
             ledger.pages += u64::from(is_page);
             if let Some(fate) = fate.as_ref().filter(|fate| fate.due.is_none()) {
-                ledger.finish(fate.report.outcome.class);
+                ledger.finish(&fate.report.outcome);
                 if let Some(due) = fate.revisit.as_ref().and_then(|revisit| revisit.due) {
                     self.tx.mark(&store.visits, &due_key(due, key));
                     self.wrote()?;
@@ -270,6 +270,7 @@ impl Mending<'_> {
         }
         self.write_hosts(hosts)?;
         (ledger.bytes, ledger.attempts) = (said.bytes, said.attempts);
+        ledger.robots_requests = said.robots_requests;
         self.tx.meta("ledger", &ledger);
         let before: u32 = store.meta("last_doc")?.unwrap_or(0);
         self.tx.meta("last_doc", &last_doc.max(before));

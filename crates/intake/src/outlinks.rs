@@ -454,10 +454,16 @@ mod tests {
     fn a_page_counts_once_for_what_it_links_to() {
         let outlinks = outlinks(false, &Limits::default());
         let hrefs: Vec<String> = (0..250).map(|n| format!("/known#{n}")).collect();
-        let found: Vec<_> = hrefs.iter().map(|href| (href.as_str(), LinkKind::A)).collect();
+        let found: Vec<_> = hrefs
+            .iter()
+            .map(|href| (href.as_str(), LinkKind::A))
+            .collect();
         for page in 1..=64 {
             let out = run(&outlinks, LinkKind::A, None, &found, |_| true);
-            assert_eq!((out.known, out.promoted.len()), (1, usize::from(page == 64)));
+            assert_eq!(
+                (out.known, out.promoted.len()),
+                (1, usize::from(page == 64))
+            );
         }
     }
 

@@ -282,7 +282,7 @@ fn reason(error: &regex::Error) -> String {
 }
 
 fn denied(reason: String) -> Outcome {
-    Outcome::because(OutcomeClass::DeniedPolicy, reason)
+    Outcome::out_of_scope(reason)
 }
 
 fn trap(reason: String) -> Outcome {

@@ -159,6 +159,11 @@ pub enum Event {
         /// The answer.
         robots: RobotsRecord,
     },
+    /// Requests for robots.txt files were made, which no URL of the index stands for.
+    RobotsAsked {
+        /// How many.
+        requests: u32,
+    },
     /// When a host may be asked again; outlives the URL server.
     Host {
         /// Hash of the host.

@@ -132,6 +132,9 @@ pub struct Outcome {
     pub class: OutcomeClass,
     /// Why, in one phrase; empty when the class says it all.
     pub reason: String,
+    /// It is refused because it does not belong to the crawl, by the scope that the user has set. What address policy,
+    /// a budget or robots.txt denies does belong to it.
+    pub out_of_scope: bool,
 }
 
 impl Outcome {
@@ -140,6 +143,7 @@ impl Outcome {
         Self {
             class,
             reason: String::new(),
+            out_of_scope: false,
         }
     }
 
@@ -148,6 +152,15 @@ impl Outcome {
         Self {
             class,
             reason: text::bounded(reason.into(), text::MAX_REASON),
+            out_of_scope: false,
+        }
+    }
+
+    /// The outcome of a URL that does not belong to the crawl.
+    pub fn out_of_scope(reason: impl Into<String>) -> Self {
+        Self {
+            out_of_scope: true,
+            ..Self::because(OutcomeClass::DeniedPolicy, reason)
         }
     }
 }

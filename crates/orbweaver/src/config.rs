@@ -3,10 +3,14 @@
 //!
 //! Every key is optional here; the defaults live with the structs that use them.
 
+mod mistakes;
+
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+
+use crate::settings::Settings;
 
 /// A configuration as written. Later layers win key by key; lists replace lists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -231,12 +235,21 @@ layer! {
 }
 
 impl Config {
-    /// Reads a file; an unknown key or a wrong type is an error that names the line.
+    /// Reads a file; unknown keys and wrong types are named all at once, with their lines.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text)
-            .with_context(|| format!("{} is not a valid configuration", path.display()))
+        let (config, mut wrong) = mistakes::read(&text);
+        if wrong.is_empty() {
+            return Ok(config);
+        }
+        // What could be read may be wrong in other ways, which are named along.
+        wrong.extend(Settings::mistakes(&config));
+        let shown = path.display();
+        anyhow::bail!(
+            "{shown} is not a valid configuration:\n  {}",
+            wrong.join("\n  ")
+        )
     }
 
     /// This configuration with another laid over it.

@@ -163,6 +163,7 @@ pub(crate) async fn hear(
                 again,
             } => {
                 harvest.count_refusal(&outcome);
+                harvest.watch_seeds(&candidate.url, &outcome, false);
                 let event = retry::refusal(&candidate, outcome, again, &retry, at);
                 harvest.given_up(&candidate, &event);
                 indexer.event(event, None);

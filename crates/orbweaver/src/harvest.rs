@@ -162,6 +162,7 @@ impl Harvest {
     /// Archives a robots.txt; the URL server reads it.
     pub(crate) fn robots(&self, result: &FetchResult) {
         let line = LogLine::robots(result);
+        self.indexer.event(Event::RobotsAsked { requests: 1 }, None);
         let Some(shelf) = self.shelf.as_ref().filter(|_| result.exchange.is_some()) else {
             self.log.add(line);
             return;
@@ -181,7 +182,6 @@ impl Harvest {
     /// Takes note of a URL that the URL server has given up, as `event` says.
     pub(crate) fn given_up(&self, candidate: &Candidate, event: &Event) {
         if let Some(report) = report_of(event) {
-            self.watch_seeds(&candidate.url, &report.outcome, false);
             let line = LogLine::unasked(candidate.url.as_str(), candidate.key, report);
             self.log.add(line);
         }

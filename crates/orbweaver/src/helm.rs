@@ -86,7 +86,7 @@ impl Helm {
     pub(crate) fn answer(&self, question: Question, out: &mut dyn Write) -> Result<()> {
         match question {
             Question::Status => line(out, &self.status()?),
-            Question::Outcomes => outcomes::write(&self.reader, out),
+            Question::Outcomes => outcomes::write(&self.reader, self.dir.path(), out),
             Question::Check => check::write_index_findings(&self.reader, out),
             Question::Why { url } => line(out, &self.why(&url)?),
             Question::Slow => line(out, &self.slow(&self.ask_census())),

@@ -14,9 +14,10 @@
 //! `desk.rs`, and everything that is fetched goes through `harvest.rs`. Stopping walks the list from the top: the URL server gives back what
 //! is not out, the spider finishes what is, the store writes what it has, the doc index folds what remains.
 
+mod end;
 mod options;
+mod watch;
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -35,27 +36,25 @@ use self::options::{damage_notes, open_archive, spider_options, urlserver_option
 use crate::addresses::Addresses;
 use crate::adopt;
 use crate::changes::Changes;
-use crate::cli::status::Status;
 use crate::clock;
 use crate::config::Config;
 use crate::control::Control;
 use crate::crawl_dir::Held;
 use crate::daemon::urlserver::{Elsewhere, Ties};
 use crate::desk::{Counter, Desk, announce_to, dispatch, hear};
-use crate::exit::{Ending, Fatal};
+use crate::exit::Ending;
 use crate::harvest::{Harvest, Shelf};
-use crate::helm::{Helm, Wishes, lock, seeds};
-use crate::indexer::{self, Gift, Idle, IndexerOptions, read_at_last};
+use crate::helm::{Helm, Wishes, seeds};
+use crate::indexer::{self, Gift, IndexerOptions};
 use crate::log;
 use crate::machine::{Signals, allow_many_files, random};
 use crate::notices::Notices;
-use crate::progress::{self, Form, Progress, Show};
+use crate::progress::{Form, Progress, Show};
 use crate::seeds::SeedWatch;
 use crate::settings::Settings;
 use crate::sources::Sources;
 use crate::space::Space;
-use crate::summary::{self, Limit, Outline};
-use crate::units::moment;
+use crate::summary::{self, Outline};
 
 /// Who fetches and who keeps.
 pub(crate) enum Hands {
@@ -79,18 +78,6 @@ pub(crate) struct Start {
     pub(crate) notices: Vec<String>,
     /// `demo` may replace what this run makes.
     pub(crate) is_demo: bool,
-}
-
-/// Why the ring stops turning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
-    Idle(Idle),
-    Time,
-    Signal,
-    /// The crawl directory is gone.
-    Gone,
-    /// A stage ended that should not have.
-    Broken,
 }
 
 /// Runs a crawl to its end and says how it went.
@@ -371,200 +358,6 @@ impl Ring {
             _control: control,
             held,
         })
-    }
-
-    /// A crawl that is paused does not end because what is left has to wait.
-    fn ends(&self, idle: Idle, wishes: Wishes) -> bool {
-        match idle {
-            Idle::No => false,
-            Idle::Later => !wishes.paused && !self.is_service,
-            Idle::Empty | Idle::Budget => !self.is_service,
-            Idle::Failed => true,
-        }
-    }
-
-    /// Shows progress until there is a reason to stop.
-    async fn watch(&self, mut progress: Progress, signals: &mut Signals) -> (Reason, Progress) {
-        let mut idle = self.index.idle.clone();
-        let mut wishes = self.helm.wishes.subscribe();
-        let mut ticks = tokio::time::interval(Progress::EVERY);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut cpu = (Instant::now(), progress::cpu_time());
-        let mut said = None;
-        let mut said_lost = None;
-        let mut ended = self.urlserver_ended.clone();
-        let reason = loop {
-            let now = *wishes.borrow_and_update();
-            if now.stop {
-                break Reason::Signal;
-            }
-            tokio::select! {
-                Ok(idle) = idle.wait_for(|idle| self.ends(*idle, now)) => break Reason::Idle(*idle),
-                () = end_of(self.began, now.time) => break Reason::Time,
-                Ok(()) = wishes.changed() => {}
-                () = signals.next() => break Reason::Signal,
-                Ok(_) = ended.wait_for(|ended| *ended) => break Reason::Broken,
-                _ = ticks.tick() => {
-                    if !self.held.presence().holds() {
-                        break Reason::Gone;
-                    }
-                    if cpu.0.elapsed() >= Duration::from_secs(1) {
-                        let used = progress::cpu_time();
-                        let busy = used.saturating_sub(cpu.1).as_secs_f64() / cpu.0.elapsed().as_secs_f64();
-                        lock(&self.helm.gauge).busy = busy;
-                        cpu = (Instant::now(), used);
-                        self.held.dir().level_modes();
-                    }
-                    self.mind_the_disk(now.paused).await;
-                    let lost = lock(&self.index.standing).lost.clone();
-                    if let Some(lost) = lost.filter(|lost| said_lost.as_ref() != Some(lost)) {
-                        progress.say(&format!("orbweaver: {lost}"));
-                        said_lost = Some(lost);
-                    }
-                    let harvest = &self.helm.harvest;
-                    let answers = harvest.counters.answers.load(Ordering::Relaxed);
-                    harvest.seeds.look(self.began.elapsed(), answers, &harvest.notices);
-                    for notice in harvest.notices.news() {
-                        progress.say(&format!("orbweaver: {notice}"));
-                    }
-                    let trouble = self.helm.trouble();
-                    if trouble != said {
-                        progress.say(&format!("orbweaver: {}", trouble.as_deref().unwrap_or("the store writes again")));
-                        said = trouble;
-                    }
-                    let rate = progress.show(self.standing().await);
-                    lock(&self.helm.gauge).rate = rate;
-                }
-            }
-        };
-        (reason, progress)
-    }
-
-    /// Lets no more orders out while the disk is nearly full, and lets them out again after.
-    async fn mind_the_disk(&self, paused: bool) {
-        let was_low = self.helm.space.low().is_some();
-        let low = self.helm.space.look().is_some();
-        if low || was_low {
-            // An operator may have resumed meanwhile. Failing means that the crawl is ending.
-            let _ = self.helm.urlserver.pause(low || paused).await;
-        }
-    }
-
-    async fn standing(&self) -> progress::Standing {
-        let census = self.helm.urlserver.census().await.unwrap_or_default();
-        let queued = lock(&self.index.standing).ledger.queued;
-        let counters = &self.helm.harvest.counters;
-        progress::Standing {
-            seconds: self.began.elapsed().as_secs_f64(),
-            pages: counters.documents.load(Ordering::Relaxed),
-            rate: 0.0,
-            bytes: counters.bytes.load(Ordering::Relaxed),
-            queued,
-            hosts_active: census.hosts,
-            in_flight: census.orders,
-            failed: counters.failed.load(Ordering::Relaxed),
-            limited_by: self.helm.slow(&census).limit,
-            notices: self.helm.harvest.notices.all(),
-        }
-    }
-
-    /// Stops each stage after the one before it has stopped.
-    async fn stop(
-        self,
-        reason: Reason,
-        progress: Progress,
-        signals: &mut Signals,
-    ) -> Result<Outline> {
-        if reason == Reason::Gone {
-            // Whatever is still written would be written to files without a name.
-            progress.clear();
-            return Err(self.held.presence().gone());
-        }
-        if reason == Reason::Signal {
-            progress.say(
-                "orbweaver: stopping; requests that are out may end, a second signal ends at once",
-            );
-        }
-        let (began, is_service) = (self.began, self.is_service);
-        let settings = lock(&self.helm.settings).clone();
-        let wishes = *self.helm.wishes.borrow();
-        let waits_until = lock(&self.index.standing).waits_until;
-        let finish = async {
-            if let Ok(unasked) = self.helm.urlserver.drain().await {
-                let keys = unasked.iter().map(|candidate| candidate.key).collect();
-                self.index.indexer.event(Event::Return { keys }, None);
-            }
-            self.last_orders.send_replace(true);
-            let standing = self.standing().await;
-            let _ = self.dispatcher.await;
-            let archive = self.helm.archive.clone();
-            let close = move || archive.map_or(Ok(()), |archive| archive.close());
-            let stored = tokio::task::spawn_blocking(close).await;
-            if let Some(thread) = self.log_thread {
-                let log = self.helm.harvest.log.clone();
-                let _ = tokio::task::spawn_blocking(move || thread.finish(&log)).await;
-            }
-            self.index.indexer.stop();
-            let thread = self.index_thread;
-            let indexed = tokio::task::spawn_blocking(move || thread.join()).await;
-            let pages = self.helm.harvest.counters.documents.load(Ordering::Relaxed);
-            progress.finish(progress::Standing {
-                pages,
-                limited_by: "the end".into(),
-                ..standing
-            });
-            indexed
-                .context("the index thread")?
-                .map_err(|_| anyhow::anyhow!("the index thread failed"))??;
-            stored.context("the store thread")??;
-            let (status, why_nothing) = read_at_last(|| {
-                let reader = &self.helm.reader;
-                let status = Status::read(reader, (self.helm.clock)())?;
-                let why_nothing = summary::why_nothing(reader, &status)?;
-                Ok((status, why_nothing))
-            })?;
-            let notices = self.helm.harvest.notices.all();
-            anyhow::Ok((pages, status, why_nothing, notices))
-        };
-        let (pages, status, why_nothing, notices) = tokio::select! {
-            end = finish => end?,
-            () = signals.next() => {
-                return Err(Fatal::with(Ending::Interrupted, "ended at once; the same command resumes"));
-            }
-        };
-        let ending = match reason {
-            Reason::Signal => Ending::Interrupted,
-            _ if status.pages == 0 && !is_service => Ending::NoPage,
-            Reason::Time | Reason::Idle(_) => Ending::Done,
-            Reason::Gone | Reason::Broken => {
-                return Err(anyhow::anyhow!(
-                    "the URL server failed; the same command resumes"
-                ));
-            }
-        };
-        let limit = match reason {
-            Reason::Idle(Idle::Budget) => Some(Limit::Pages(settings.pages)),
-            Reason::Time => wishes.time.map(Limit::Time),
-            _ => None,
-        };
-        Ok(Outline {
-            ending,
-            limit,
-            next: waits_until.map(moment),
-            seconds: began.elapsed().as_secs_f64(),
-            pages,
-            status,
-            why_nothing,
-            notices,
-        })
-    }
-}
-
-/// Waits for the end of the time that a run has.
-async fn end_of(began: Instant, time: Option<Duration>) {
-    match time.and_then(|time| began.checked_add(time)) {
-        Some(end) => tokio::time::sleep_until(end.into()).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -121,17 +121,17 @@ fn sentence(seed: &CrawlUrl, outcome: &Outcome) -> String {
         "" => outcome.class.to_string(),
         reason => format!("{}: {reason}", outcome.class),
     };
-    let help = help(outcome.class).map_or(String::new(), |help| format!("; {help}"));
+    let help = help(outcome).map_or(String::new(), |help| format!("; {help}"));
     format!("{} cannot be reached: {cause}{help}", seed.origin())
 }
 
 /// The flag that helps, or what to look at.
-pub(crate) fn help(class: OutcomeClass) -> Option<&'static str> {
-    match class {
+pub(crate) fn help(outcome: &Outcome) -> Option<&'static str> {
+    match outcome.class {
         OutcomeClass::FailedTls => Some(
             "--ca FILE trusts the authority that signed its certificate, --insecure accepts any",
         ),
-        OutcomeClass::DeniedPolicy => {
+        OutcomeClass::DeniedPolicy if outcome.reason.contains("address") => {
             Some("private addresses are asked only on request: --allow-net CIDR")
         }
         OutcomeClass::FailedDns => {

@@ -81,8 +81,24 @@ impl Mistakes {
 }
 
 impl Settings {
+    /// What is wrong with a configuration, each mistake in a sentence.
+    pub(crate) fn mistakes(config: &Config) -> Vec<String> {
+        Self::read(config).err().unwrap_or_default()
+    }
+
     /// Validates a configuration.
     pub(crate) fn new(config: &Config) -> Result<Self> {
+        Self::read(config).map_err(|wrong| match wrong.as_slice() {
+            [one] => Fatal::input(one.clone()),
+            many => Fatal::input(format!(
+                "{} things are wrong:\n  {}",
+                many.len(),
+                many.join("\n  ")
+            )),
+        })
+    }
+
+    fn read(config: &Config) -> Result<Self, Vec<String>> {
         let mut wrong = Mistakes::default();
         let limits = limits(&config.limits, &mut wrong);
         let canonical = CanonicalOptions {
@@ -97,7 +113,23 @@ impl Settings {
                 wrong.take(seed.map_err(|error| format!("`{text}` is not a URL to crawl: {error}")))
             })
             .collect();
-        wrong.take(Scope::new(scope.clone(), &seeds).map_err(|error| error.to_string()));
+        // One by one, so that each that is wrong is named.
+        let include = scope
+            .include
+            .iter()
+            .map(|pattern| (vec![pattern.clone()], Vec::new()));
+        let exclude = scope
+            .exclude
+            .iter()
+            .map(|pattern| (Vec::new(), vec![pattern.clone()]));
+        for (include, exclude) in include.chain(exclude) {
+            let alone = ScopeOptions {
+                include,
+                exclude,
+                ..ScopeOptions::default()
+            };
+            wrong.take(Scope::new(alone, &[]).map_err(|error| error.to_string()));
+        }
         let (user_agent, has_contact) = user_agent(config, &mut wrong);
         let politeness = &config.politeness;
         let host_rate = rate(politeness.rate, 1.0, "rate", &mut wrong);
@@ -105,12 +137,7 @@ impl Settings {
         let queue_len = politeness.queue_len.unwrap_or(64);
         let fetch = &config.fetch;
         let concurrency = fetch.concurrency.unwrap_or(512);
-        let memory = config
-            .memory
-            .as_deref()
-            .map(units::size)
-            .and_then(|size| wrong.take(size))
-            .unwrap_or(512 << 20);
+        let memory = size("memory", &config.memory, &mut wrong).unwrap_or(512 << 20);
         let settings = Self {
             seeds,
             agent: user_agent
@@ -130,12 +157,7 @@ impl Settings {
             budgets: budgets(&config.budget, &mut wrong),
             recrawl: recrawl(&config.recrawl, &mut wrong),
             head_first: config.recrawl.head_first.unwrap_or(false),
-            time: config
-                .budget
-                .time
-                .as_deref()
-                .map(units::duration)
-                .and_then(|time| wrong.take(time))
+            time: time("budget.time", &config.budget.time, &mut wrong)
                 .filter(|time| !time.is_zero()),
             host_rate,
             per_host,
@@ -165,25 +187,14 @@ impl Settings {
                 .and_then(|text| wrong.take(address(text))),
             ca: fetch.ca.clone().map(PathBuf::from),
             retry: retry_options(config, &mut wrong),
-            rotate: config
-                .store
-                .rotate
-                .as_deref()
-                .map(units::size)
-                .and_then(|size| wrong.take(size))
-                .unwrap_or(1 << 30),
+            rotate: size("store.rotate", &config.store.rotate, &mut wrong).unwrap_or(1 << 30),
             log: log_options(config, &mut wrong),
             limits,
         };
         settings.demand_sense(&mut wrong);
-        match wrong.0.as_slice() {
-            [] => Ok(settings),
-            [one] => Err(Fatal::input(one.clone())),
-            many => Err(Fatal::input(format!(
-                "{} things are wrong:\n  {}",
-                many.len(),
-                many.join("\n  ")
-            ))),
+        match wrong.0.is_empty() {
+            true => Ok(settings),
+            false => Err(wrong.0),
         }
     }
 
@@ -217,40 +228,42 @@ impl Settings {
 }
 
 fn budgets(config: &BudgetConfig, wrong: &mut Mistakes) -> Budgets {
-    let mut budget = |pages: Option<u32>, bytes: &Option<String>, time: &Option<String>| Budget {
-        pages: pages.unwrap_or(0),
-        bytes: (bytes.as_deref().map(units::size))
-            .and_then(|size| wrong.take(size))
-            .unwrap_or(0),
-        time: (time.as_deref().map(units::duration))
-            .and_then(|time| wrong.take(time))
-            .unwrap_or_default(),
-    };
     Budgets {
-        host: budget(config.host_pages, &config.host_bytes, &config.host_time),
-        domain: budget(
-            config.domain_pages,
-            &config.domain_bytes,
-            &config.domain_time,
-        ),
+        host: Budget {
+            pages: config.host_pages.unwrap_or(0),
+            bytes: size("budget.host_bytes", &config.host_bytes, wrong).unwrap_or(0),
+            time: time("budget.host_time", &config.host_time, wrong).unwrap_or_default(),
+        },
+        domain: Budget {
+            pages: config.domain_pages.unwrap_or(0),
+            bytes: size("budget.domain_bytes", &config.domain_bytes, wrong).unwrap_or(0),
+            time: time("budget.domain_time", &config.domain_time, wrong).unwrap_or_default(),
+        },
     }
 }
 
 fn recrawl(config: &RecrawlConfig, wrong: &mut Mistakes) -> Option<RecrawlBounds> {
     let default = RecrawlBounds::default();
-    let mut time = |text: &Option<String>, default| {
-        (text.as_deref().map(units::duration))
-            .and_then(|time| wrong.take(time))
-            .unwrap_or(default)
-    };
-    let min = time(&config.min, default.min);
-    let max = time(&config.max, default.max.max(min));
+    let min = time("recrawl.min", &config.min, wrong).unwrap_or(default.min);
+    let max = time("recrawl.max", &config.max, wrong).unwrap_or(default.max.max(min));
     wrong.demand(
         min >= Duration::from_secs(1) && min <= max,
         "recrawl.min must be at least 1s and not above recrawl.max",
     );
     let bounds = RecrawlBounds { min, max };
     config.on.unwrap_or(false).then_some(bounds)
+}
+
+/// A size as written; what is wrong with it is said with its key.
+fn size(key: &str, text: &Option<String>, wrong: &mut Mistakes) -> Option<u64> {
+    let read = text.as_deref().map(units::size)?;
+    wrong.take(read.map_err(|why| format!("{key}: {why}")))
+}
+
+/// The same for a time.
+fn time(key: &str, text: &Option<String>, wrong: &mut Mistakes) -> Option<Duration> {
+    let read = text.as_deref().map(units::duration)?;
+    wrong.take(read.map_err(|why| format!("{key}: {why}")))
 }
 
 /// E7: half the cores, so that the machine can do other work.
@@ -371,8 +384,7 @@ fn retry_options(config: &Config, wrong: &mut Mistakes) -> RetryOptions {
 
 fn log_options(config: &Config, wrong: &mut Mistakes) -> LogOptions {
     let usual = LogOptions::default();
-    let rotate = config.log.rotate.as_deref().map(units::size);
-    let rotate = rotate.and_then(|size| wrong.take(size));
+    let rotate = size("log.rotate", &config.log.rotate, wrong);
     let options = LogOptions {
         rotate: rotate.unwrap_or(usual.rotate),
         files: config.log.files.unwrap_or(usual.files),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use orbweaver_docindex::Reader;
-use orbweaver_model::{CrawlUrl, OutcomeClass, Report, text};
+use orbweaver_model::{CrawlUrl, Report, text};
 
 use crate::cli::status::Status;
 use crate::crawl_dir::CrawlDir;
@@ -78,10 +78,7 @@ fn fate(reader: &Reader, seed: &CrawlUrl) -> Result<Option<String>> {
         "" => String::new(),
         reason => format!(": {reason}"),
     };
-    // A budget or a pattern is no matter of addresses.
-    let is_address = outcome.class != OutcomeClass::DeniedPolicy || reason.contains("address");
-    let help = seeds::help(outcome.class).filter(|_| is_address);
-    let help = help.map_or(String::new(), |help| format!("; {help}"));
+    let help = seeds::help(&outcome).map_or(String::new(), |help| format!("; {help}"));
     Ok(Some(format!(
         "{seed}: {}{}{reason}{help}",
         outcome.class,
@@ -103,12 +100,13 @@ fn lines(dir: &str, outline: &Outline) -> Vec<String> {
     let mut lines = vec![
         first_line(outline),
         format!(
-            "{} known, {} asked: {} done, {} failed, {} refused, {} still queued",
+            "{} known, {} asked: {} done, {} failed, {} refused ({} out of scope), {} still queued",
             counted(status.accepted, "URL"),
             counted(status.hosts, "host"),
             status.done,
             status.failed,
             status.refused,
+            status.out_of_scope,
             status.queued
         ),
     ];

@@ -74,6 +74,12 @@ fn certificate_reason(problem: &CertificateError) -> &'static str {
         C::NotValidForName | C::NotValidForNameContext { .. } => "certificate for another name",
         C::UnknownIssuer => "certificate of an unknown issuer",
         C::Revoked => "certificate revoked",
+        // The verifier has no variant of its own for a certificate that is its own authority.
+        C::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "self-signed certificate"
+        }
+        C::BadEncoding => "certificate that cannot be read",
+        C::BadSignature => "certificate with a wrong signature",
         _ => "bad certificate",
     }
 }

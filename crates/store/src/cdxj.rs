@@ -253,7 +253,7 @@ fn newest_first(found: &mut [IndexLine]) {
 
 /// Opens an index and says whether it is sorted. An open one may have been finished since the directory was
 /// listed; then its sorted form is taken.
-fn open_index(path: &Path, sorted: bool) -> Result<Option<(File, bool)>, StoreError> {
+pub(crate) fn open_index(path: &Path, sorted: bool) -> Result<Option<(File, bool)>, StoreError> {
     let finished = path.with_extension("");
     let ways = [(path, sorted), (finished.as_path(), true)];
     for (path, sorted) in ways.into_iter().take(if sorted { 1 } else { 2 }) {
@@ -283,7 +283,7 @@ pub fn each_capture(dir: &Path, each: &mut dyn FnMut(IndexLine)) -> Result<(), S
 
 /// The indexes of a crawl directory by age, and whether they are sorted. Where a crash left both forms the
 /// sorted one counts, for it holds the same lines.
-fn indexes(layout: &Layout) -> Result<Vec<(PathBuf, bool)>, StoreError> {
+pub(crate) fn indexes(layout: &Layout) -> Result<Vec<(PathBuf, bool)>, StoreError> {
     let names = names(&layout.cdxj)?;
     let mut found = Vec::new();
     for name in &names {
@@ -319,7 +319,7 @@ fn search(file: &mut File, sorted: bool, surt: &str, url: &str) -> io::Result<Ve
 }
 
 /// Where in a sorted file the first line begins that is not smaller than `key`.
-fn first_at(file: &mut File, key: &[u8]) -> io::Result<u64> {
+pub(crate) fn first_at(file: &mut File, key: &[u8]) -> io::Result<u64> {
     // Lines that begin before `low` are smaller, lines that begin after `high` are not.
     let mut low = 0;
     let mut high = file.metadata()?.len();

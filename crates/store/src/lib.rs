@@ -23,6 +23,7 @@ mod exchange;
 mod files;
 mod http_head;
 mod options;
+mod places;
 #[cfg(test)]
 #[path = "../tests/it/sample.rs"]
 #[allow(dead_code, reason = "the unit tests need a part of it")]
@@ -35,6 +36,7 @@ pub use check::{Finding, Severity, Summary, check};
 pub use error::StoreError;
 pub use exchange::{Found, StoredExchange, exchange_at, get};
 pub use options::StoreOptions;
+pub use places::{Place, Places};
 pub use warc::prepare::{Archivist, Capture, Prepared, Scratch};
 pub use warc::reader::{RecordHead, Records, StoredRecord, read_at};
 pub use warc::recover::{Cut, Recovery, Skipped, each_line};

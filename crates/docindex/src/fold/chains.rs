@@ -80,7 +80,7 @@ impl Fold {
         let before = fate.report.outcome.class;
         if before == OutcomeClass::RedirectFollowed && fate.due.is_none() {
             debug_assert_ne!(outcome.class.column(), Column::Queued);
-            self.ledger.amend(before, outcome.class);
+            self.ledger.amend(&fate.report.outcome, outcome);
             fate.report.outcome = outcome.clone();
             tx.put(&tx.store().fates, &key.to_bytes(), &fate);
         }

@@ -17,7 +17,6 @@ impl Fold {
         let Some(fate) = tx.fate(key)? else {
             return Ok(());
         };
-        let class = fate.report.outcome.class;
         let finished = fate.due.is_none();
         let spent = self
             .hosts
@@ -43,7 +42,7 @@ impl Fold {
             tx.remove(&tx.store().visits, &due_key(due, key));
         }
         tx.remove(&tx.store().fates, &key.to_bytes());
-        self.ledger.reopen(class);
+        self.ledger.reopen(&fate.report.outcome);
         self.hosts.touch(key.host).record.queued += 1;
         let waiting = record.queued(key, 0, None);
         self.enqueue(key, &record, waiting, tx);

@@ -99,7 +99,7 @@ impl Fold {
             tx.put(&tx.store().fates, &key.to_bytes(), &fate);
             return Ok(());
         }
-        self.ledger.reopen(fate.report.outcome.class);
+        self.ledger.reopen(&fate.report.outcome);
         self.hosts.touch(key.host).record.queued += 1;
         let waiting = link.queued(key, 0, revisit.clone());
         self.enqueue(key, &link, waiting, tx);

@@ -1,22 +1,26 @@
 //! `orbweaver outcomes`: what became of each URL, as JSON lines.
 
 use std::io::{BufRead, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
 
 use orbweaver_docindex::{Entry, Reader};
+use orbweaver_intake::surt;
+use orbweaver_store::{Place, Places};
 
 use super::damaged;
 use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
+use crate::terminal;
+use crate::units::moment;
 
-/// List every URL and what became of it, one JSON object a line
+/// List every URL and what became of it, one JSON object per line
 ///
-/// Fields: url, class, status, ip, bytes, ms, attempts, redirect, reason, depth, kind. A URL that was not
-/// asked for yet has the class `queued`; one that waits for a repetition has `deferred`. Where the index is damaged,
+/// Fields: url, class, out_of_scope, status, time, ip, bytes, ms, attempts, redirect, reason, depth, kind, via, type,
+/// digest, archive (docs/formats/json-lines.md explains them). A URL that was not asked for yet has the class `queued`; one that waits for a repetition has `deferred`. Where the index is damaged,
 /// the rest is listed, each damaged place is named on standard error, and the exit code is 6.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -30,7 +34,9 @@ pub(crate) struct Args {
 struct Line<'a> {
     url: &'a str,
     class: &'a str,
+    out_of_scope: bool,
     status: Option<u16>,
+    time: Option<String>,
     ip: Option<std::net::IpAddr>,
     bytes: u64,
     ms: u32,
@@ -39,21 +45,58 @@ struct Line<'a> {
     reason: Option<&'a str>,
     depth: u16,
     kind: &'a str,
+    via: Option<String>,
+    #[serde(rename = "type")]
+    media: Option<Box<str>>,
+    digest: Option<String>,
+    archive: Option<InArchive>,
 }
 
-/// Writes all lines of an index.
-pub(crate) fn write(reader: &Reader, out: &mut dyn Write) -> Result<()> {
+/// Where the newest capture lies, as `why` says it.
+#[derive(Serialize)]
+struct InArchive {
+    file: String,
+    offset: u64,
+    length: u64,
+}
+
+/// Writes all lines of an index, with what the archive in this directory says of them.
+pub(crate) fn write(reader: &Reader, dir: &Path, out: &mut dyn Write) -> Result<()> {
+    let mut places = Places::open(dir)?;
     for entry in reader.entries() {
-        serde_json::to_writer(&mut *out, &line(&entry?))?;
+        let entry = entry?;
+        let was_asked = entry
+            .fate
+            .as_ref()
+            .is_some_and(|fate| fate.report.ip.is_some());
+        let url = &entry.link.url;
+        let place = was_asked
+            .then(|| places.find(url.host(), &surt(url), url.as_str()))
+            .flatten();
+        // A page that is damaged or gone costs this field and no line.
+        let via = entry.link.via.map(|page| reader.entry(page));
+        let via = via.and_then(|page| page.ok().flatten());
+        terminal::write_json(out, &line(&entry, via, place))?;
         out.write_all(b"\n")?;
     }
     Ok(())
 }
 
-fn line(entry: &Entry) -> Line<'_> {
+fn line(entry: &Entry, via: Option<Entry>, place: Option<Place>) -> Line<'_> {
     let link = &entry.link;
     let report = entry.fate.as_ref().map(|fate| &fate.report);
     Line {
+        out_of_scope: report.is_some_and(|report| report.outcome.out_of_scope),
+        time: report.map(|report| moment(report.at)),
+        via: via.map(|page| page.link.url.to_string()),
+        media: place.as_ref().and_then(|place| place.mime.clone()),
+        digest: (place.as_ref().and_then(|place| place.digest.as_ref()))
+            .map(|digest| format!("sha1:{digest}")),
+        archive: place.map(|place| InArchive {
+            file: format!("warc/{}", place.file),
+            offset: place.offset,
+            length: place.length,
+        }),
         url: link.url.as_str(),
         class: report.map_or("queued", |report| report.outcome.class.as_str()),
         status: report.and_then(|report| report.status),
@@ -81,7 +124,7 @@ impl Args {
         }
         let dir = dir.readable()?;
         let reader = Reader::open(&dir.index(), super::status::READER_MEMORY)?;
-        write(&reader, &mut out)?;
+        write(&reader, dir.path(), &mut out)?;
         out.flush()?;
         Ok(damaged::index(&reader, dir.path()))
     }

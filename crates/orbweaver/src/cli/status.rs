@@ -49,12 +49,14 @@ pub(crate) struct Status {
     pub(crate) done: u64,
     pub(crate) failed: u64,
     pub(crate) refused: u64,
+    /// Those of the refused that do not belong to the crawl; policy, robots.txt or a trap rule denied the others.
+    pub(crate) out_of_scope: u64,
     pub(crate) queued: u64,
     /// accepted = done + failed + refused + queued.
     pub(crate) balanced: bool,
     /// Pages among the done.
     pub(crate) pages: u64,
-    /// Requests that were made, repeated ones included.
+    /// Requests that were made: for pages and robots.txt files, with repetitions and redirects.
     pub(crate) requests: u64,
     pub(crate) bytes: u64,
     /// Hosts that were asked for a page.
@@ -107,10 +109,11 @@ impl Status {
             done: ledger.column(Column::Done),
             failed: ledger.column(Column::Failed),
             refused: ledger.column(Column::Refused),
+            out_of_scope: ledger.out_of_scope,
             queued: ledger.queued,
             balanced: ledger.balances(),
             pages: ledger.documents(),
-            requests: ledger.attempts,
+            requests: ledger.requests(),
             bytes: ledger.bytes,
             hosts,
             hosts_seen,
@@ -120,8 +123,12 @@ impl Status {
     }
 
     /// What is said beside the count of a class.
-    pub(crate) fn aside(&self, _class: &str) -> String {
-        String::new()
+    pub(crate) fn aside(&self, class: &str) -> String {
+        match self.out_of_scope {
+            0 => String::new(),
+            _ if class != OutcomeClass::DeniedPolicy.as_str() => String::new(),
+            count => format!(" ({count} out of scope)"),
+        }
     }
 
     /// Adds what the URL server of a running crawl has counted.
@@ -161,9 +168,13 @@ impl Status {
             human_bytes(self.bytes)
         )?;
         writeln!(out, "failed     {}", self.failed)?;
-        writeln!(out, "refused    {}", self.refused)?;
+        writeln!(
+            out,
+            "refused    {} ({} out of scope)",
+            self.refused, self.out_of_scope
+        )?;
         writeln!(out, "queued     {}", self.queued)?;
-        writeln!(out, "requests   {}", self.requests)?;
+        writeln!(out, "requests   {} made", self.requests)?;
         writeln!(
             out,
             "ledger     {}",

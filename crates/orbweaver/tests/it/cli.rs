@@ -423,7 +423,7 @@ fn plain_progress_says_what_people_want_to_know() {
     for word in [
         "stopped after",
         "URLs known",
-        "to go on:",
+        "to resume:",
         "orbweaver check",
     ] {
         assert!(out.contains(word), "{word}: {out}");

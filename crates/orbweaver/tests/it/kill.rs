@@ -344,7 +344,7 @@ fn pages_in_many_finished_files_are_known_again() {
     assert_eq!(again, Vec::<String>::new());
     let status = place.status();
     assert!(
-        status.balanced && status.queued == 0 && status.documents == 41,
+        status.balanced && status.queued == 0 && status.pages == 41,
         "{status:?}"
     );
     place.check();

@@ -66,10 +66,10 @@ fn agrees(web: &SimWeb, place: &Place) -> Status {
         status.done + status.failed + status.refused
     );
     // A request on a connection that the server gave up is sent again on a new one: one attempt, seen twice.
-    let asked = stats.requests - stats.robots_requests;
+    let asked = stats.requests;
     assert!(
         (status.requests..=status.requests + stats.failures).contains(&asked),
-        "{asked} requests for pages at the servers, {} at the crawler",
+        "{asked} requests at the servers, {} at the crawler",
         status.requests
     );
     let fates = place.outcomes();

@@ -207,6 +207,13 @@ pub(crate) struct Outcome {
     pub(crate) reason: Option<String>,
     pub(crate) depth: u16,
     pub(crate) kind: String,
+    pub(crate) out_of_scope: bool,
+    pub(crate) time: Option<String>,
+    pub(crate) via: Option<String>,
+    #[serde(rename = "type")]
+    pub(crate) media: Option<String>,
+    pub(crate) digest: Option<String>,
+    pub(crate) archive: Option<Value>,
 }
 
 impl Outcome {
@@ -226,6 +233,7 @@ pub(crate) struct Status {
     pub(crate) done: u64,
     pub(crate) failed: u64,
     pub(crate) refused: u64,
+    pub(crate) out_of_scope: u64,
     pub(crate) queued: u64,
     pub(crate) balanced: bool,
     pub(crate) pages: u64,
