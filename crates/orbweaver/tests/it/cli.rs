@@ -260,7 +260,7 @@ fn a_running_crawl_answers_questions() {
     assert!(!status.running && status.queued > 0, "{status:?}");
     let plain = run(["status", place.arg()]).expect(0).out();
     assert!(
-        plain.contains("stopped; run `orbweaver crawl -o DIR`"),
+        plain.contains(&format!("stopped; `orbweaver crawl -o {}`", place.arg())),
         "{plain}"
     );
 }
