@@ -68,7 +68,7 @@ pub enum WireError {
     /// So many connections waited to be recognised that one of them had to go. Daemons come through all the same; find
     /// out who connects from that address.
     #[error(
-        "too many connections wait to be recognised, {count} of them from {address}; the oldest was closed"
+        "too many connections wait to be recognised, {count} of them from {}; one of those was closed", address.ip()
     )]
     Crowded {
         /// The one that was closed.

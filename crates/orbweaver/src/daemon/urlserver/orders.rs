@@ -46,6 +46,12 @@ struct Out {
     heard: Timestamp,
     /// How often it was lost.
     losses: u32,
+    /// Who had it when it was lost last.
+    had: Option<usize>,
+    /// It was lost, and not sent again since.
+    is_lost: bool,
+    /// Its name before it was sent again last, and when it was sent under that.
+    former: Option<(u64, Timestamp)>,
     /// When the spider said DONE.
     done_at: Option<Timestamp>,
     /// How long the fetch took, by its result.
@@ -65,8 +71,12 @@ pub(super) struct Orders {
     waiting: VecDeque<u64>,
     /// Lost, and when it is worth asking whether they may be sent again. The same bound.
     lost: BTreeSet<(Timestamp, u64)>,
+    /// Names before, and what they are called now; one for each order at most.
+    former: HashMap<u64, u64>,
     /// How many each spider has, so that choosing one does not count them all.
     held: Vec<usize>,
+    /// How long each spider may be silent, where it was found to need more than the setting.
+    patience: BTreeMap<usize, Duration>,
     timeout: Duration,
     /// DONE is not enough: the result must come too.
     awaits_results: bool,
@@ -81,7 +91,9 @@ impl Orders {
             by_url: HashMap::new(),
             waiting: VecDeque::new(),
             lost: BTreeSet::new(),
+            former: HashMap::new(),
             held: Vec::new(),
+            patience: BTreeMap::new(),
             timeout,
             awaits_results,
             late: 0,
@@ -107,6 +119,9 @@ impl Orders {
                 sent: None,
                 heard: now,
                 losses: 0,
+                had: None,
+                is_lost: false,
+                former: None,
                 done_at: None,
                 took: None,
                 word: None,
@@ -139,6 +154,10 @@ impl Orders {
         out.spider = Some(spider);
         out.sent = Some(now);
         out.heard = now;
+        self.hold(spider);
+    }
+
+    fn hold(&mut self, spider: usize) {
         if self.held.len() <= spider {
             self.held.resize(spider + 1, 0);
         }
@@ -163,20 +182,48 @@ impl Orders {
 
     /// A spider is at work on an order.
     pub(super) fn working(&mut self, spider: usize, number: u64, now: Timestamp) {
-        if let Some(out) = self.held_by(spider, number) {
+        if let Some(out) = self.held_by(spider, number, now) {
             out.heard = now;
         }
     }
 
     /// The order of this number, when it is with the one who speaks of it. Who was never given it, or has lost it to
-    /// another, knows nothing of it.
-    fn held_by(&mut self, spider: usize, number: u64) -> Option<&mut Out> {
+    /// another, knows nothing of it. Who speaks of one that is lost and was not sent again has it still; and who speaks
+    /// too late, of that or of an earlier name, is slower than was thought.
+    fn held_by(&mut self, spider: usize, number: u64, now: Timestamp) -> Option<&mut Out> {
+        let current = self.former.get(&number).copied().unwrap_or(number);
+        let out = self.out.get(&current);
+        let had =
+            out.filter(|out| out.spider.is_none_or(|it| it == spider) && out.had == Some(spider));
+        let sent = had.and_then(|out| match out.former {
+            Some((former, sent)) if former == number => Some(sent),
+            _ if out.is_lost => out.sent,
+            _ => None,
+        });
+        if let Some(sent) = sent {
+            self.learn(spider, now.since(sent));
+        }
+        let lost = |out: &Out| out.is_lost && sent.is_some();
+        if self.out.get(&number).is_some_and(lost) {
+            if let Some(out) = self.out.get_mut(&number) {
+                out.spider = Some(spider);
+                out.is_lost = false;
+            }
+            self.hold(spider);
+        }
         let found = self.out.get_mut(&number);
         let own = found.filter(|out| out.spider == Some(spider));
         if own.is_none() {
             self.late += 1;
         }
         own
+    }
+
+    /// A spider has spoken of an order so long after it got it, and had been given up by then.
+    fn learn(&mut self, spider: usize, after: Duration) {
+        let most = self.timeout * (1 << MAX_DOUBLINGS);
+        let patience = self.patience.entry(spider).or_default();
+        *patience = (after * 2).min(most).max(*patience);
     }
 
     /// A spider is done with an order. What is over by that, and without a store the order too.
@@ -187,7 +234,7 @@ impl Orders {
         now: Timestamp,
     ) -> Option<(Over, Order)> {
         let awaits_results = self.awaits_results;
-        let out = self.held_by(spider, number)?;
+        let out = self.held_by(spider, number, now)?;
         out.done_at = Some(now);
         out.heard = now;
         if awaits_results && out.word.is_none() {
@@ -233,10 +280,15 @@ impl Orders {
     /// Orders of which nothing was heard for too long: those that are over, and by spider how many are lost.
     pub(super) fn overdue(&mut self, now: Timestamp) -> (Vec<Over>, BTreeMap<usize, Silence>) {
         let timeout = self.timeout;
+        let learnt = std::mem::take(&mut self.patience);
         let (over, mut silent) = self.sort_out(now, |out| {
             let patience = timeout * (1 << out.losses.min(MAX_DOUBLINGS));
-            out.spider.is_some() && now.since(out.heard) >= patience
+            out.spider.is_some_and(|spider| {
+                let learnt = learnt.get(&spider).copied().unwrap_or_default();
+                now.since(out.heard) >= patience.max(learnt)
+            })
         });
+        self.patience = learnt;
         if !silent.is_empty() {
             for out in self.out.values() {
                 let silence = out.spider.and_then(|spider| silent.get_mut(&spider));
@@ -274,6 +326,8 @@ impl Orders {
     fn lose(&mut self, number: u64, now: Timestamp) -> Option<usize> {
         let out = self.out.get_mut(&number)?;
         let spider = out.spider.take();
+        out.had = spider;
+        out.is_lost = true;
         out.done_at = None;
         out.losses += 1;
         self.let_go(spider);
@@ -287,8 +341,12 @@ impl Orders {
             && at <= now
         {
             self.lost.pop_first();
-            // Its result may have come by another way meanwhile.
-            if self.out.contains_key(&number) {
+            // Its result may have come by another way meanwhile, or a word of who has it.
+            if self
+                .out
+                .get(&number)
+                .is_some_and(|out| out.spider.is_none())
+            {
                 return Some(trans_of(number));
             }
         }
@@ -315,6 +373,12 @@ impl Orders {
             return;
         };
         out.order.trans = trans_of(new);
+        out.is_lost = false;
+        if let Some((older, _)) = out.former.take() {
+            self.former.remove(&older);
+        }
+        out.former = out.sent.map(|sent| (old, sent));
+        self.former.insert(old, new);
         self.by_url.insert(place(&out.order), new);
         self.out.insert(new, out);
         self.waiting.push_front(new);
@@ -351,6 +415,9 @@ impl Orders {
     fn remove(&mut self, number: u64) -> Option<Out> {
         let out = self.out.remove(&number)?;
         self.let_go(out.spider);
+        if let Some((former, _)) = out.former {
+            self.former.remove(&former);
+        }
         let key = place(&out.order);
         if self.by_url.get(&key) == Some(&number) {
             self.by_url.remove(&key);
@@ -461,14 +528,51 @@ mod tests {
         assert!(orders.done(0, id, at(19)).is_none());
         assert_eq!(orders.late, 1);
         assert_eq!(orders.next().map(|order| order.trans.generation), Some(2));
-        // The patience with it grows.
+        // The patience with it grows: it had taken 19 seconds.
         orders.give(0, at(19));
-        assert!(orders.overdue(at(38)).1.is_empty());
-        assert_eq!(orders.overdue(at(39)).1.len(), 1);
+        assert!(orders.overdue(at(56)).1.is_empty());
+        assert_eq!(orders.overdue(at(57)).1.len(), 1);
         // Its result may still come by the first fetch, and then it is over.
         let (new, ..) = orders.answered_by(3, "http://h3/").unwrap();
-        assert!(orders.result(new, word(), Duration::ZERO, at(40)).is_some());
+        assert!(orders.result(new, word(), Duration::ZERO, at(58)).is_some());
         assert!(orders.next().is_none() && orders.next_lost(at(99)).is_none());
+    }
+
+    #[test]
+    fn a_spider_that_speaks_too_late_is_given_more_time() {
+        let (mut orders, id) = out(false);
+        assert_eq!(orders.overdue(at(10)).1.len(), 1);
+        // It was not sent again yet: who had it has it still.
+        orders.working(0, id, at(12));
+        assert_eq!((orders.late, orders.count_of(0)), (0, 1));
+        assert!(orders.next_lost(at(99)).is_none());
+        // Twice as long as it took is what it gets from now on.
+        orders.add(order(4, 1), at(12));
+        orders.next();
+        orders.give(0, at(12));
+        assert!(orders.overdue(at(31)).1.is_empty());
+        let lost = orders.overdue(at(36)).1;
+        assert_eq!(lost.values().map(|it| it.lost).sum::<usize>(), 2);
+        let first = orders.next_lost(at(36)).unwrap();
+        let mut second = first;
+        second.generation += 1;
+        orders.rename(first, second);
+        orders.next();
+        orders.give(0, at(36));
+        // A word about the name before counts for no order, but it tells how long it takes.
+        assert!(
+            orders
+                .done(0, trans_number(first).unwrap(), at(46))
+                .is_none()
+        );
+        assert_eq!(orders.late, 1);
+        assert!(orders.overdue(at(36 + 67)).1.is_empty());
+        assert!(
+            orders
+                .done(0, trans_number(second).unwrap(), at(104))
+                .is_some()
+        );
+        assert!(orders.former.is_empty());
     }
 
     #[test]

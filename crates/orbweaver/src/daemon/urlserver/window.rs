@@ -10,7 +10,7 @@ use std::time::Duration;
 use orbweaver_model::Timestamp;
 
 /// What a spider gets that nothing is known of.
-const START: usize = 32;
+const START: usize = 16;
 
 /// An order that waited for longer than this had no place: no store needs as long to keep a page, unless it is the one
 /// that everything waits for.
@@ -92,6 +92,8 @@ impl Window {
             some => some,
         };
         self.set(size.min(self.size), now);
+        // Who says nothing at all has not shown that these were too many.
+        self.is_new = at_work == 0;
     }
 
     fn set(&mut self, size: usize, now: Timestamp) {
