@@ -67,10 +67,15 @@ pub(crate) fn judge(
     wrong.extend(list(
         "archived otherwise",
         "the archive does not have exactly the one answer that the server gives",
-        differing(expected, &crawl.captures(site)),
+        differing(expected, &crawl.captures(site), &outcomes),
     ));
     wrong.extend(books(crawl));
     wrong
+}
+
+/// How often a URL was asked for again, for whoever watches.
+pub(crate) fn repeated(site: &Site) -> usize {
+    site.asked().values().map(|times| times - 1).sum()
 }
 
 fn told(outcome: Option<&Outcome>) -> String {
@@ -108,10 +113,12 @@ fn repeats(manner: Manner, crawl: &Crawl, asked: &HashMap<String, usize>) -> Opt
 fn differing(
     expected: &BTreeMap<String, Reached>,
     archive: &HashMap<String, Vec<Capture>>,
+    outcomes: &HashMap<String, Outcome>,
 ) -> Vec<String> {
     let mut lines = Vec::new();
     for (target, reached) in expected {
         let captures = archive.get(target).map(Vec::as_slice).unwrap_or_default();
+        let told = told(outcomes.get(target));
         match captures {
             [one] => {
                 let status = reached.status.to_string();
@@ -119,12 +126,12 @@ fn differing(
                 let other = !one.status.is_empty() && one.status != status;
                 if other || one.digest != reached.digest {
                     lines.push(format!(
-                        "{target}: {status} with digest {}, archived as {} with {}",
+                        "{target}: {status} with digest {}, archived as {} with {}{told}",
                         reached.digest, one.status, one.digest
                     ));
                 }
             }
-            several => lines.push(format!("{target}: {} captures", several.len())),
+            several => lines.push(format!("{target}: {} captures{told}", several.len())),
         }
     }
     lines
