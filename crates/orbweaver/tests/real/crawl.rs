@@ -54,8 +54,14 @@ pub(crate) struct Crawl {
     pub(crate) complaint: Option<String>,
 }
 
-/// Crawls a site of about so many URLs in this manner.
-pub(crate) fn crawl(site: &Site, size: usize, manner: Manner, dice: &mut Dice) -> Crawl {
+/// Crawls a site of about so many URLs from these targets in this manner.
+pub(crate) fn crawl(
+    site: &Site,
+    seeds: &[String],
+    size: usize,
+    manner: Manner,
+    dice: &mut Dice,
+) -> Crawl {
     let dir = tempfile::tempdir().unwrap();
     let mut crawl = Crawl {
         dir,
@@ -66,7 +72,7 @@ pub(crate) fn crawl(site: &Site, size: usize, manner: Manner, dice: &mut Dice) -
     let spacing = (size / (manner.kills + 1)).max(8) as u64;
     while crawl.kills < manner.kills {
         let limit = site.requests() + 1 + dice.below(2 * spacing) as usize;
-        let mut child = start(&crawl, site, manner);
+        let mut child = start(&crawl, site, seeds, manner);
         match wait(&mut child, site, |requests| requests >= limit) {
             Ended::Stopped => crawl.kills += 1,
             Ended::ByItself(output) => {
@@ -79,7 +85,7 @@ pub(crate) fn crawl(site: &Site, size: usize, manner: Manner, dice: &mut Dice) -
             }
         }
     }
-    let mut child = start(&crawl, site, manner);
+    let mut child = start(&crawl, site, seeds, manner);
     crawl.complaint = match wait(&mut child, site, |_| false) {
         Ended::ByItself(output) => complaint(&output),
         Ended::Hangs | Ended::Stopped => Some(hangs()),
@@ -104,11 +110,13 @@ fn complaint(output: &Output) -> Option<String> {
     })
 }
 
-fn start(crawl: &Crawl, site: &Site, manner: Manner) -> Child {
+fn start(crawl: &Crawl, site: &Site, seeds: &[String], manner: Manner) -> Child {
     let at_once = manner.at_once.to_string();
     let mut command = binary();
     command
-        .args(["crawl", &site.url("/"), "-o"])
+        .arg("crawl")
+        .args(seeds.iter().map(|seed| site.url(seed)))
+        .arg("-o")
         .arg(crawl.path())
         .args(["--allow-net", "127.0.0.0/8"])
         .args(["--contact", "mailto:test@example.org"])

@@ -104,10 +104,12 @@ fn compare(folder: &Path, manners: &[Manner], dice: &mut Dice) -> usize {
     println!("\n== {}", site.tree().root().display());
     let began = Instant::now();
     let mut walker = Walker::new(&tree, &origin);
-    let pages = walker.walk(Rules::Pages);
-    let requisites = walker.walk(Rules::Requisites);
+    let seeds = walker.seeds();
+    let pages = walker.walk(&seeds, Rules::Pages);
+    let requisites = walker.walk(&seeds, Rules::Requisites);
     println!(
-        "   a reader reaches {} URLs, {} with requisites ({:.1} s)",
+        "   seeds: {}, URLs that a reader reaches: {}, with requisites: {} ({:.1} s)",
+        seeds.len(),
         pages.len(),
         requisites.len(),
         began.elapsed().as_secs_f32()
@@ -133,12 +135,12 @@ fn compare(folder: &Path, manners: &[Manner], dice: &mut Dice) -> usize {
         };
         let began = Instant::now();
         site.begin(manner.latency_ms);
-        let crawl = crawl::crawl(&site, expected.len(), *manner, dice);
+        let crawl = crawl::crawl(&site, &seeds, expected.len(), *manner, dice);
         let wrong = judge::judge(&site, *manner, &crawl, expected);
         let mut what = manner.to_string();
         if crawl.kills > 0 {
             what.push_str(&format!(
-                " ({} times in fact, {} requests repeated)",
+                " (kills: {}, requests repeated: {})",
                 crawl.kills,
                 judge::repeated(&site)
             ));
@@ -148,8 +150,8 @@ fn compare(folder: &Path, manners: &[Manner], dice: &mut Dice) -> usize {
     if wget::is_installed() {
         let began = Instant::now();
         site.begin(0);
-        wget::fetch(&site);
-        let expected = walker.walk(Rules::Wget);
+        wget::fetch(&site, &seeds);
+        let expected = walker.walk(&seeds, Rules::Wget);
         let what = format!("wget, {} URLs", site.asked().len());
         let wrong = judge::judge_wget(&tree, &site.asked(), &expected);
         tell(&what, wrong, began);

@@ -136,8 +136,9 @@ fn a_tree_of_our_own_is_crawled_whole_and_once() {
     let site = Site::start(&tree, &mut dice);
     let origin = site.url("/");
     let mut walker = Walker::new(&tree, &origin);
-    let pages = walker.walk(Rules::Pages);
-    let requisites = walker.walk(Rules::Requisites);
+    let seeds = ["/".to_owned()];
+    let pages = walker.walk(&seeds, Rules::Pages);
+    let requisites = walker.walk(&seeds, Rules::Requisites);
     for reached in [
         "/caf%C3%A9/na%C3%AFve%20file.html",
         "/api",
@@ -181,13 +182,18 @@ fn a_tree_of_our_own_is_crawled_whole_and_once() {
             "{part}"
         );
     }
+    // The tree's pages that nothing links to would be seeds of their own.
+    let all = walker.seeds();
+    assert_eq!(all[0], "/");
+    assert!(all.contains(&"/from-object.html".to_owned()), "{all:?}");
+    assert!(!all.contains(&"/page/0.html".to_owned()), "{all:?}");
     for manner in USUAL {
         let expected = match manner.requisites {
             true => &requisites,
             false => &pages,
         };
         site.begin(manner.latency_ms);
-        let crawl = crawl::crawl(&site, expected.len(), manner, &mut dice);
+        let crawl = crawl::crawl(&site, &seeds, expected.len(), manner, &mut dice);
         let wrong = judge(&site, manner, &crawl, expected);
         assert!(wrong.is_empty(), "{manner}: {}", wrong.join("\n"));
     }
@@ -200,10 +206,11 @@ fn a_difference_is_seen() {
     let tree = Arc::new(Tree::new(&around.path().join("html")));
     let mut dice = Dice::new(9);
     let site = Site::start(&tree, &mut dice);
-    let mut expected = Walker::new(&tree, &site.url("/")).walk(Rules::Pages);
+    let seeds = ["/".to_owned()];
+    let mut expected = Walker::new(&tree, &site.url("/")).walk(&seeds, Rules::Pages);
     let manner = USUAL[2];
     site.begin(0);
-    let crawl = crawl::crawl(&site, expected.len(), manner, &mut dice);
+    let crawl = crawl::crawl(&site, &seeds, expected.len(), manner, &mut dice);
     let (lost, page) = expected.remove_entry("/page/7.html").unwrap();
     expected.insert("/page/another.html".to_owned(), page);
     expected.get_mut("/page/8.html").unwrap().digest = "2".repeat(32);

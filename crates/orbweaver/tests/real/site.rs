@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use url::Url;
+
 use crate::dice::Dice;
 
 /// What a request is answered with.
@@ -42,6 +44,35 @@ impl Tree {
 
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The targets of all HTML files, in order.
+    pub(crate) fn pages(&self, origin: &Url) -> Vec<String> {
+        let mut pages = Vec::new();
+        let mut folders = vec![(self.root.clone(), origin.clone())];
+        while let Some((folder, url)) = folders.pop() {
+            let Ok(here) = fs::canonicalize(&folder) else {
+                continue;
+            };
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let (name, path) = (entry.file_name(), entry.path());
+                // A name that is no text has no one spelling in a URL.
+                let (Some(name), Ok(place)) = (name.to_str(), fs::canonicalize(&path)) else {
+                    continue;
+                };
+                let mut url = url.clone();
+                url.path_segments_mut().unwrap().pop_if_empty().push(name);
+                if place.is_file()
+                    && matches!(media_of(&path), "text/html" | "application/xhtml+xml")
+                {
+                    pages.push(url.path().to_owned());
+                } else if place.is_dir() && !here.starts_with(&place) {
+                    folders.push((path, url));
+                }
+            }
+        }
+        pages.sort();
+        pages
     }
 
     /// The answer to a request for this target, such as `/library/index.html?x=1`.

@@ -13,6 +13,9 @@ use crate::site::Tree;
 /// More URLs than any tree that is honestly finite.
 const MAX_URLS: usize = 3_000_000;
 
+/// Seeds of one crawl; wget walks through everything once more for each.
+const MAX_SEEDS: usize = 12;
+
 /// By whose rules references are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rules {
@@ -29,7 +32,7 @@ pub(crate) enum Rules {
 #[derive(Clone, Debug)]
 pub(crate) struct Reached {
     pub(crate) way: Way,
-    /// The target of the page that named it first; empty for the seed.
+    /// The target of the page that named it first; empty for a seed.
     pub(crate) from: String,
     /// The element that did.
     pub(crate) place: String,
@@ -42,7 +45,7 @@ impl Reached {
     /// Where the reference stood, in words.
     pub(crate) fn told(&self) -> String {
         match self.from.is_empty() {
-            true => "the seed".to_owned(),
+            true => "a seed".to_owned(),
             false => format!("{} of {}", self.place, self.from),
         }
     }
@@ -74,15 +77,35 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// Every target that is reached from `/`.
-    pub(crate) fn walk(&mut self, rules: Rules) -> BTreeMap<String, Reached> {
-        let mut walk = Walk {
-            origin: self.origin.clone(),
-            rules,
-            reached: BTreeMap::new(),
-            next: Vec::new(),
-        };
+    /// Where a crawl has to begin to see the whole tree: at `/`, and then at one page after the other that no link
+    /// has led to so far, up to a limit.
+    pub(crate) fn seeds(&mut self) -> Vec<String> {
+        let mut walk = Walk::new(&self.origin, Rules::Pages);
+        let mut seeds = vec!["/".to_owned()];
         walk.reach("/", Way::Page, "", "");
+        self.exhaust(&mut walk);
+        for target in self.tree.pages(&self.origin) {
+            if seeds.len() < MAX_SEEDS && !walk.reached.contains_key(&target) {
+                walk.reach(&target, Way::Page, "", "");
+                self.exhaust(&mut walk);
+                seeds.push(target);
+            }
+        }
+        seeds
+    }
+
+    /// Every target that is reached from these.
+    pub(crate) fn walk(&mut self, seeds: &[String], rules: Rules) -> BTreeMap<String, Reached> {
+        let mut walk = Walk::new(&self.origin, rules);
+        for seed in seeds {
+            walk.reach(seed, Way::Page, "", "");
+        }
+        self.exhaust(&mut walk);
+        walk.reached
+    }
+
+    /// Goes on until nothing new is found.
+    fn exhaust(&mut self, walk: &mut Walk) {
         while let Some(target) = walk.next.pop() {
             let entry = self.look_up(&target);
             let known = walk.reached.get_mut(&target).unwrap();
@@ -96,7 +119,6 @@ impl<'t> Walker<'t> {
                 walk.read(&target, way, &entry);
             }
         }
-        walk.reached
     }
 
     fn look_up(&mut self, target: &str) -> Rc<Entry> {
@@ -125,6 +147,15 @@ struct Walk {
 }
 
 impl Walk {
+    fn new(origin: &Url, rules: Rules) -> Self {
+        Self {
+            origin: origin.clone(),
+            rules,
+            reached: BTreeMap::new(),
+            next: Vec::new(),
+        }
+    }
+
     /// A URL that was a picture so far and is linked to as well is a page.
     fn reach(&mut self, target: &str, way: Way, from: &str, place: &str) {
         if let Some(known) = self.reached.get_mut(target) {
