@@ -1,6 +1,10 @@
 //! What the spider brings back.
 
+use std::any::Any;
+use std::fmt;
+use std::fs::File;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -8,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::order::Order;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, OutcomeClass};
 
 /// The protocol an exchange was held in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -41,6 +45,40 @@ impl Truncation {
     }
 }
 
+/// A body in a file that has no name: whoever holds it last removes it. It is read elsewhere.
+pub struct Spooled {
+    file: File,
+    len: u64,
+    _place: Box<dyn Any + Send + Sync>,
+}
+
+impl Spooled {
+    /// The first `len` bytes of a file. `place` is dropped with it.
+    pub fn new(file: File, len: u64, place: Box<dyn Any + Send + Sync>) -> Self {
+        Self {
+            file,
+            len,
+            _place: place,
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Bytes of the body.
+    pub fn size(&self) -> u64 {
+        self.len
+    }
+}
+
+impl fmt::Debug for Spooled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Spooled({} bytes)", self.len)
+    }
+}
+
 /// One request and its answer, as they went over the wire.
 #[derive(Clone, Debug)]
 pub struct Exchange {
@@ -49,14 +87,17 @@ pub struct Exchange {
     /// The response message as received: final head and body, chunked framing and content encoding
     /// untouched. Interim (1xx) heads are not kept.
     pub response: Bytes,
+    /// The body as received, when it was too large for memory; `response` is then its head alone.
+    pub spooled: Option<Arc<Spooled>>,
     /// Where in `response` the body begins.
     pub head_len: usize,
     /// The status code.
     pub status: u16,
     /// The header fields of the final head.
     pub headers: HeaderMap,
-    /// The body with framing and content encoding undone; the same bytes as the tail of `response`
-    /// when there was nothing to undo.
+    /// The body with framing and content encoding undone, or its beginning up to the limit for what is
+    /// read; the same bytes as the tail of `response` when there was nothing to undo. Empty when it was
+    /// spooled and nobody reads bodies of its kind.
     pub body: Bytes,
     /// HTTP/1 or HTTP/2.
     pub protocol: Protocol,
@@ -96,6 +137,12 @@ pub struct FetchResult {
 }
 
 impl FetchResult {
+    /// True when what went wrong is this machine's doing: it was no attempt, and the URL goes back to where
+    /// it was.
+    pub fn is_put_back(&self) -> bool {
+        self.outcome.class == OutcomeClass::Deferred
+    }
+
     /// How long the fetch took.
     pub fn millis(&self) -> u32 {
         u32::try_from(self.ended.since(self.started).as_millis()).unwrap_or(u32::MAX)

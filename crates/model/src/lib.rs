@@ -17,7 +17,7 @@ pub mod url;
 
 pub use clock::{Clock, Timestamp};
 pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Spent};
-pub use fetch::{Exchange, FetchResult, Protocol, Truncation};
+pub use fetch::{Exchange, FetchResult, Protocol, Spooled, Truncation};
 pub use limits::Limits;
 pub use link::{Link, LinkKind};
 pub use order::{Candidate, Order, Purpose, TransId};

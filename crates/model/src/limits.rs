@@ -17,10 +17,12 @@ pub struct Limits {
     pub max_header_bytes: usize,
     /// Header lines of one head.
     pub max_headers: usize,
-    /// Bytes of a body as it comes over the wire (Max_Doc_Size).
+    /// Bytes of a body as it comes over the wire, and as it is archived (Max_Doc_Size).
     pub max_body_bytes: usize,
-    /// Bytes of a body after content decoding.
+    /// Bytes of a body after content decoding that are read for links.
     pub max_decoded_bytes: usize,
+    /// Bytes per second at which a body larger than a mebibyte may go on beyond `total_timeout`; 0 for never.
+    pub min_body_rate: u64,
     /// Stacked content encodings.
     pub max_encodings: usize,
     /// Redirect hops from the first URL of a chain.
@@ -54,8 +56,9 @@ impl Default for Limits {
             total_timeout: Duration::from_secs(30),
             max_header_bytes: 64 << 10,
             max_headers: 256,
-            max_body_bytes: 8 << 20,
+            max_body_bytes: 1 << 30,
             max_decoded_bytes: 8 << 20,
+            min_body_rate: 128 << 10,
             max_encodings: 4,
             max_redirects: 10,
             robots_max_bytes: 500 << 10,

@@ -14,7 +14,7 @@ use orbweaver_model::{
     Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, Order, Outcome, Purpose, Timestamp,
     TransId,
 };
-use orbweaver_store::{IndexLine, Recovery, StoreError, StoredExchange, each_line, exchange_at};
+use orbweaver_store::{IndexLine, Recovery, StoreError, StoredExchange, beginning_at, each_line};
 
 use crate::crawl_dir::CrawlDir;
 use crate::harvest::Harvest;
@@ -146,7 +146,10 @@ fn unreported(
     let Some(entry) = docs.reader().entry(key)? else {
         return Ok(None);
     };
-    let stored = match exchange_at(dir.path(), &line.filename, line.offset) {
+    // What is beyond the limit is not read for links, as when it was fetched.
+    let limits = &harvest.limits;
+    let max = (limits.max_decoded_bytes + limits.max_header_bytes) as u64;
+    let stored = match beginning_at(dir.path(), &line.filename, line.offset, max) {
         Err(damage) if damage.is_damage() => {
             warn!(url = %line.url, %damage, "a page in the archive is damaged and is asked for again");
             return Ok(None);

@@ -220,6 +220,7 @@ layer! {
         #[serde(alias = "Max_Doc_Size")]
         max_body_bytes: usize,
         max_decoded_bytes: usize,
+        min_body_rate: u64,
         max_encodings: usize,
         max_redirects: usize,
         robots_max_bytes: usize,

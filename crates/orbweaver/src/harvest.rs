@@ -13,7 +13,7 @@ use orbweaver_extract::{Media, Page};
 use orbweaver_intake::{Found, Outlinks, PageRef, surt};
 use orbweaver_model::{
     Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, KeySeed, Limits, Link, LinkKind,
-    NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Timestamp, UrlKey,
+    NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Timestamp, Truncation, UrlKey,
 };
 use orbweaver_spider::AddressPolicy;
 use orbweaver_store::{Archive, Archivist, Capture, Scratch};
@@ -26,6 +26,7 @@ use crate::redirect;
 use crate::retry::Decision;
 use crate::revisit;
 use crate::seeds::SeedWatch;
+use crate::summary::Cut;
 
 /// Above this backlog a worker that submits is likely to wait, and must not hold up its neighbours.
 const BUSY_BACKLOG: usize = 4 << 20;
@@ -89,12 +90,25 @@ impl Shelf {
             outcome,
             via: None,
         };
-        let prepared = SCRATCH.with_borrow_mut(|scratch| {
-            let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
-            self.archivist.prepare(&capture, scratch)
-        });
-        let Some(prepared) = prepared else {
-            return;
+        let prepare = || {
+            SCRATCH.with_borrow_mut(|scratch| {
+                let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
+                self.archivist.prepare(&capture, scratch)
+            })
+        };
+        let on_disk = result
+            .exchange
+            .as_ref()
+            .is_some_and(|it| it.spooled.is_some());
+        let prepared = match on_disk {
+            // Read twice and compressed: that takes its time.
+            true => tokio::task::block_in_place(prepare),
+            false => prepare(),
+        };
+        let prepared = match prepared {
+            Ok(Some(prepared)) => prepared,
+            Ok(None) => return,
+            Err(error) => return ack(None)(Err(error)),
         };
         let ack = ack(prepared.digest());
         if self.archive.backlog() > BUSY_BACKLOG {
@@ -116,6 +130,19 @@ pub(crate) struct Counters {
     pub(crate) failed: AtomicU64,
     /// Bytes received.
     pub(crate) bytes: AtomicU64,
+    /// Documents that were cut, by what cut them.
+    pub(crate) cut: CutCounters,
+}
+
+/// Documents that are not whole.
+#[derive(Debug, Default)]
+pub(crate) struct CutCounters {
+    /// They passed the size limit.
+    pub(crate) by_size: AtomicU64,
+    /// They did not come in time.
+    pub(crate) by_time: AtomicU64,
+    /// The server ended them, or their encoding is damaged.
+    pub(crate) by_server: AtomicU64,
 }
 
 /// A result, read.
@@ -123,6 +150,16 @@ struct Reading {
     outcome: Outcome,
     redirect: Option<String>,
     links: Vec<NewLink>,
+}
+
+impl CutCounters {
+    pub(crate) fn now(&self) -> Cut {
+        Cut {
+            size: self.by_size.load(Ordering::Relaxed),
+            time: self.by_time.load(Ordering::Relaxed),
+            server: self.by_server.load(Ordering::Relaxed),
+        }
+    }
 }
 
 thread_local! {
@@ -138,6 +175,14 @@ impl Harvest {
         decision: Decision,
         permit: OwnedSemaphorePermit,
     ) {
+        if decision == Decision::PutBack {
+            let reason = &result.outcome.reason;
+            self.notices
+                .add(format!("{reason}; what that broke off is asked for again"));
+            let keys = vec![result.order.candidate.key];
+            self.indexer.event(Event::Return { keys }, Some(permit));
+            return;
+        }
         if result.exchange.as_ref().is_some_and(Exchange::is_head_only) {
             let event = self.head_only(&result);
             if let Some(report) = report_of(&event) {
@@ -151,6 +196,8 @@ impl Harvest {
         let key = result.order.candidate.key;
         let event = match decision {
             Decision::Final => self.finished(&result, reading),
+            // Handled before anything was read.
+            Decision::PutBack => Event::Return { keys: vec![key] },
             Decision::Again { due, .. } => {
                 let report = report(&result, put_off(&result, &reading.outcome), None);
                 Event::Retry { key, report, due }
@@ -426,6 +473,15 @@ impl Harvest {
         self.counters
             .bytes
             .fetch_add(result.wire_bytes, Ordering::Relaxed);
+        if outcome.class == OutcomeClass::Truncated {
+            let cut = &self.counters.cut;
+            let counter = match result.exchange.as_ref().and_then(|it| it.truncated) {
+                Some(Truncation::Length) => &cut.by_size,
+                Some(Truncation::Time) => &cut.by_time,
+                Some(Truncation::Disconnect) | None => &cut.by_server,
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
         if outcome.class.is_document() {
             self.counters.documents.fetch_add(1, Ordering::Relaxed);
         } else if outcome.class.column() == Column::Failed {

@@ -28,7 +28,7 @@ use tokio::sync::{Semaphore, mpsc};
 use orbweaver_docindex::{DocIndex, IndexOptions};
 use orbweaver_intake::{Canonicalizer, Outlinks, Scope, Traps};
 use orbweaver_model::{Clock, Event, KeySeed};
-use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Spider};
+use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Shortages, Spider, SpoolDir};
 use orbweaver_urlserver::{Links, UrlServer};
 
 pub(crate) use self::options::can_begin;
@@ -47,7 +47,7 @@ use crate::harvest::{Harvest, Shelf};
 use crate::helm::{Helm, Wishes, seeds};
 use crate::indexer::{self, Gift, IndexerOptions};
 use crate::log;
-use crate::machine::{Signals, allow_many_files, random};
+use crate::machine::{Descriptors, Signals, random};
 use crate::notices::Notices;
 use crate::progress::{Form, Progress, Show};
 use crate::seeds::SeedWatch;
@@ -93,29 +93,36 @@ pub(crate) fn run(start: Start) -> Result<Ending> {
     Ok(outline.ending)
 }
 
-fn crawl(start: Start) -> Result<Outline> {
+fn crawl(mut start: Start) -> Result<Outline> {
+    let descriptors = Descriptors::get();
+    if descriptors.places < start.settings.concurrency && matches!(start.hands, Hands::Own) {
+        start.notices.push(format!(
+            "the limit on open files allows {} requests at once instead of {}; ulimit -n raises it",
+            descriptors.places, start.settings.concurrency
+        ));
+        start.settings.concurrency = descriptors.places;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(start.settings.workers)
         .thread_name("worker")
         .enable_all()
         .build()
         .context("cannot start the worker threads")?;
-    allow_many_files();
     let progress = Progress::new(start.show);
-    let outline = runtime.block_on(turn(start, progress));
+    let outline = runtime.block_on(turn(start, descriptors, progress));
     // Lookups that never end must not keep the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
     outline
 }
 
-async fn turn(start: Start, progress: Progress) -> Result<Outline> {
+async fn turn(start: Start, descriptors: Descriptors, progress: Progress) -> Result<Outline> {
     if !start.settings.has_contact && matches!(start.hands, Hands::Own) {
         progress.say(
             "orbweaver: no contact is set; give --contact URL so that site owners can reach you",
         );
     }
     let mut signals = Signals::new()?;
-    let ring = Ring::build(start, &progress)?;
+    let ring = Ring::build(start, descriptors, &progress)?;
     let (reason, progress) = ring.watch(progress, &mut signals).await;
     ring.stop(reason, progress, &mut signals).await
 }
@@ -135,13 +142,15 @@ struct Ring {
     urlserver_ended: tokio::sync::watch::Receiver<bool>,
     /// It does not end because nothing is left to do.
     is_service: bool,
+    /// What this machine had too little of.
+    shortages: Arc<Shortages>,
     _control: Control,
     /// The directory is this process's until the end.
     held: Held,
 }
 
 impl Ring {
-    fn build(start: Start, progress: &Progress) -> Result<Self> {
+    fn build(start: Start, descriptors: Descriptors, progress: &Progress) -> Result<Self> {
         let Start {
             held,
             config,
@@ -156,8 +165,12 @@ impl Ring {
         let clock = clock::steady();
         let policy = AddressPolicy::new(settings.allow_net.clone());
         // What can be refused is tried before anything is written.
+        let shortages: Arc<Shortages> = Arc::default();
         let own_spider = matches!(hands, Hands::Own).then(|| {
-            let options = spider_options(settings, policy.clone())?;
+            let mut options = spider_options(settings, policy.clone())?;
+            options.max_idle_connections = descriptors.idle;
+            options.spool = Some(SpoolDir::new(dir.path().join("warc"), descriptors.spools));
+            options.shortages = Arc::clone(&shortages);
             anyhow::Ok(Spider::new(options, Clock::clone(&clock))?)
         });
         let own_spider = own_spider.transpose()?;
@@ -246,6 +259,7 @@ impl Ring {
         let (notices, notice_queue) = mpsc::channel(1024);
         let resolver_options = ResolverOptions {
             server: settings.resolver,
+            max_lookups: descriptors.lookups,
             ..ResolverOptions::default()
         };
         let resolver = Arc::new(Addresses {
@@ -355,6 +369,7 @@ impl Ring {
             last_orders,
             urlserver_ended: ending_of(urlserver_task),
             is_service,
+            shortages,
             _control: control,
             held,
         })

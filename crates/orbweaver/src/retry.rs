@@ -38,6 +38,8 @@ impl Default for RetryOptions {
 pub(crate) enum Decision {
     /// The outcome stands.
     Final,
+    /// It was no attempt: the URL is where it was before.
+    PutBack,
     /// The URL is asked for again.
     Again {
         /// Not before.
@@ -49,6 +51,9 @@ pub(crate) enum Decision {
 
 /// Decides by class, status and the attempts made before this one.
 pub(crate) fn decide(result: &FetchResult, options: &RetryOptions, limits: &Limits) -> Decision {
+    if result.is_put_back() {
+        return Decision::PutBack;
+    }
     let made = result.order.candidate.attempts.saturating_add(1);
     let status = result.status();
     let busy = status.is_some_and(|status| action(status) == Action::Busy);

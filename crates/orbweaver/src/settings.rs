@@ -437,6 +437,7 @@ fn limits(given: &LimitsConfig, wrong: &mut Mistakes) -> Limits {
         max_headers: given.max_headers.unwrap_or(usual.max_headers),
         max_body_bytes: given.max_body_bytes.unwrap_or(usual.max_body_bytes),
         max_decoded_bytes: given.max_decoded_bytes.unwrap_or(usual.max_decoded_bytes),
+        min_body_rate: given.min_body_rate.unwrap_or(usual.min_body_rate),
         max_encodings: given.max_encodings.unwrap_or(usual.max_encodings),
         max_redirects: given.max_redirects.unwrap_or(usual.max_redirects),
         robots_max_bytes: given.robots_max_bytes.unwrap_or(usual.robots_max_bytes),

@@ -14,6 +14,14 @@ use crate::exit::Ending;
 use crate::seeds;
 use crate::units::{counted, human_bytes, human_duration};
 
+/// Documents of a run that are not whole, by what cut them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) size: u64,
+    pub(crate) time: u64,
+    pub(crate) server: u64,
+}
+
 /// What a run came to, for the summary.
 #[derive(Debug)]
 pub(crate) struct Outline {
@@ -23,6 +31,7 @@ pub(crate) struct Outline {
     pub(crate) seconds: f64,
     pub(crate) pages: u64,
     pub(crate) status: Status,
+    pub(crate) cut: Cut,
     /// When no page came: the first few seeds and what became of them.
     pub(crate) why_nothing: Vec<String>,
     /// What the run has to tell beyond its counts (`notices.rs`).
@@ -110,6 +119,7 @@ fn lines(dir: &str, outline: &Outline) -> Vec<String> {
             status.queued
         ),
     ];
+    lines.extend(cut_line(outline));
     lines.extend(
         outline
             .notices
@@ -176,4 +186,33 @@ fn to_resume(dir: &str, outline: &Outline) -> Vec<String> {
         (None, Some(next)) => vec![format!("{plain}    (not before {next})")],
         (None, None) => vec![plain],
     }
+}
+
+/// What is said of documents that are not whole, with what lifts the limit that cut them.
+fn cut_line(outline: &Outline) -> Option<String> {
+    let all = outline.status.classes.get("truncated").copied()?;
+    let Cut { size, time, server } = outline.cut;
+    let mut causes = Vec::new();
+    if size > 0 {
+        causes.push(format!(
+            "{size} over the size limit (--max-size SIZE lifts it)"
+        ));
+    }
+    if time > 0 {
+        causes.push(format!(
+            "{time} not received in time ([limits] total_timeout_s and idle_timeout_s)"
+        ));
+    }
+    if server > 0 {
+        causes.push(format!("{server} ended early by the server"));
+    }
+    let earlier = all.saturating_sub(size + time + server);
+    if earlier > 0 {
+        causes.push(format!("{earlier} in earlier runs"));
+    }
+    let documents = match all {
+        1 => "1 document is",
+        _ => &format!("{all} documents are"),
+    };
+    Some(format!("{documents} truncated: {}", causes.join(", ")))
 }

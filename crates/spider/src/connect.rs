@@ -14,6 +14,8 @@ use crate::address_policy::{AddressPolicy, Refusal};
 use crate::deadline::Deadline;
 use crate::http1::{self, Http1};
 use crate::http2::Http2;
+use crate::pool::Pool;
+use crate::shortage::{self, Lack, Shortages};
 use crate::stream::{ByteCount, Socket, Stream};
 use crate::tls;
 
@@ -41,6 +43,7 @@ pub(crate) struct Connector {
     limits: Limits,
     http1: hyper::client::conn::http1::Builder,
     clock: Clock,
+    shortages: Arc<Shortages>,
 }
 
 impl Connector {
@@ -49,6 +52,7 @@ impl Connector {
         tls: Arc<ClientConfig>,
         limits: &Limits,
         clock: Clock,
+        shortages: Arc<Shortages>,
     ) -> Self {
         Self {
             policy,
@@ -56,6 +60,7 @@ impl Connector {
             limits: limits.clone(),
             http1: http1::builder(limits),
             clock,
+            shortages,
         }
     }
 
@@ -73,8 +78,9 @@ impl Connector {
         url: &CrawlUrl,
         deadline: &mut Deadline,
         connected: &mut Option<(IpAddr, ByteCount)>,
+        pool: &Pool,
     ) -> Result<Link, Outcome> {
-        let tcp = self.tcp(address, deadline).await?;
+        let tcp = self.tcp(address, deadline, pool).await?;
         // The system has the last word on where a socket leads; a filter or a namespace may differ.
         let peer = tcp.peer_addr().map_err(|error| connect_failed(&error))?;
         let peer = peer.ip().to_canonical();
@@ -93,15 +99,32 @@ impl Connector {
         &self,
         address: SocketAddr,
         deadline: &mut Deadline,
+        pool: &Pool,
     ) -> Result<TcpStream, Outcome> {
-        deadline.step(self.limits.connect_timeout);
-        let tcp = match deadline.bound(TcpStream::connect(address)).await {
-            Some(Ok(tcp)) => tcp,
-            Some(Err(error)) => return Err(connect_failed(&error)),
-            None => {
-                let class = OutcomeClass::FailedConnect;
-                return Err(Outcome::because(class, "connect timed out"));
+        let mut tries = 0;
+        let tcp = loop {
+            deadline.step(self.limits.connect_timeout);
+            let error = match deadline.bound(TcpStream::connect(address)).await {
+                Some(Ok(tcp)) => break tcp,
+                Some(Err(error)) => error,
+                None => {
+                    let class = OutcomeClass::FailedConnect;
+                    return Err(Outcome::because(class, "connect timed out"));
+                }
+            };
+            let waits = match shortage::lack(&error) {
+                Some(Lack::Files) => true,
+                Some(Lack::Port) => address.is_ipv4() && tries < shortage::PORT_TRIES,
+                None => false,
+            };
+            if !waits {
+                return Err(connect_failed(&error));
             }
+            tries += 1;
+            self.shortages.note(&error);
+            // What is kept for later is worth less than what is needed now.
+            pool.clear();
+            deadline.pause(tokio::time::sleep(shortage::PAUSE)).await;
         };
         // Requests are written whole: waiting for more to send only delays them.
         tcp.set_nodelay(true)

@@ -123,6 +123,11 @@ impl Decoder {
         pull(&mut self.layers, out, room, memory)
     }
 
+    /// Bytes that were given and not used yet.
+    pub(crate) fn unused(&self) -> usize {
+        self.layers.first().map_or(0, |layer| layer.input.len())
+    }
+
     /// Bytes of data that the codings keep to themselves: windows, mostly.
     pub(crate) fn held(&self) -> usize {
         held(&self.layers)

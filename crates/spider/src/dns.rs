@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use crate::address_policy::{AddressPolicy, Refusal};
+use crate::shortage;
 
 /// How names are looked up.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct ResolverOptions {
     pub timeout: Duration,
     /// Names whose answers are kept; 0 keeps none.
     pub max_names: usize,
+    /// Lookups at once; each holds a UDP socket.
+    pub max_lookups: usize,
 }
 
 impl Default for ResolverOptions {
@@ -44,6 +47,7 @@ impl Default for ResolverOptions {
             timeout: Duration::from_secs(5),
             // About 150 bytes each.
             max_names: 65_536,
+            max_lookups: MAX_LOOKUPS,
         }
     }
 }
@@ -98,7 +102,14 @@ const FAILURE_TTL: Duration = Duration::from_secs(10);
 
 /// Lookups under way at once: each holds a UDP socket, and descriptors are few. At one second for an
 /// unanswered try this still lets hundreds of dead names pass per second.
-const MAX_LOOKUPS: usize = 512;
+pub const MAX_LOOKUPS: usize = 512;
+
+/// How late a lookup must be over for the process to have been stopped, and how often that is believed.
+const STALLED: Duration = Duration::from_secs(1);
+const MAX_STALLS: usize = 3;
+
+/// Tries at a lookup while this machine has no socket for it, within the time of the lookup.
+const SOCKET_PAUSE: Duration = Duration::from_millis(100);
 
 type Answer = Result<Vec<IpAddr>, ResolveError>;
 
@@ -133,9 +144,9 @@ impl Resolver {
             shared: Arc::new(Shared {
                 hickory: build(&options),
                 policy,
+                lookups: Semaphore::new(options.max_lookups.max(1)),
                 options,
                 names: Mutex::default(),
-                lookups: Semaphore::new(MAX_LOOKUPS),
             }),
         }
     }
@@ -230,10 +241,20 @@ impl Shared {
         let Ok(_place) = self.lookups.acquire().await else {
             return broken("the resolver is shut down");
         };
-        match tokio::time::timeout(self.options.timeout, self.ask(host)).await {
-            Ok(answer) => answer,
-            Err(_) => broken("the name servers did not answer in time"),
+        let limit = self.options.timeout;
+        for _ in 0..MAX_STALLS {
+            let began = Instant::now();
+            let answer = match tokio::time::timeout(limit, self.ask(host)).await {
+                Ok(answer) => answer,
+                Err(_) => broken("the name servers did not answer in time"),
+            };
+            // Over later than it can be: the process was stopped meanwhile, and the servers had no chance.
+            let stopped = began.elapsed() > limit + STALLED;
+            if !stopped || !matches!(answer.0, Err(ResolveError::Broken(_))) {
+                return answer;
+            }
         }
+        broken("the name servers did not answer in time")
     }
 
     async fn ask(&self, host: &str) -> (Answer, Duration) {
@@ -248,7 +269,15 @@ impl Shared {
         name.set_fqdn(true);
         // The crawler connects to the first address, and IPv4 comes first: IPv6 is asked for only when
         // the name exists without IPv4, for both would double the queries.
-        let mut found = hickory.lookup(name.clone(), RecordType::A).await;
+        let mut found = loop {
+            let found = hickory.lookup(name.clone(), RecordType::A).await;
+            match &found {
+                Err(NetError::Io(error)) if shortage::lack(error).is_some() => {
+                    tokio::time::sleep(SOCKET_PAUSE).await;
+                }
+                _ => break found,
+            }
+        };
         if matches!(&found, Err(error) if is_without_records(error)) {
             found = hickory.lookup(name, RecordType::AAAA).await;
         }

@@ -1,16 +1,24 @@
 //! What both HTTP versions have in common: what they are told, and what they bring back.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::LOCATION;
-use orbweaver_model::{Limits, Protocol, Purpose, Timestamp, TransId, Truncation};
+use http::header::{CONTENT_TYPE, LOCATION};
+use orbweaver_model::{Limits, Protocol, Purpose, Spooled, Timestamp, TransId, Truncation};
 
+use crate::chunks::ChunkWalk;
 use crate::deadline::Deadline;
 use crate::gather::{Gather, Gathered};
+use crate::spool::{Spool, SpoolDir};
 use crate::status::{Action, action};
 
 /// What is read of the body of a redirect: it is shown to nobody, but the archive keeps it.
 const REDIRECT_BODY_BYTES: usize = 64 << 10;
+
+/// Bytes of a body that must come within the time of the whole; more of it earns more time.
+const EARNS_AFTER: u64 = 1 << 20;
 
 /// Called when the request of an order has been written.
 pub(crate) type Announce<'a> = &'a (dyn Fn(TransId, Timestamp) + Sync);
@@ -20,13 +28,23 @@ pub(crate) struct Errand<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) purpose: Purpose,
     pub(crate) deadline: &'a mut Deadline,
-    pub(crate) gather: Gather<'a>,
+    pub(crate) gather: Gather,
+    /// Where a large body may go.
+    pub(crate) spool_dir: Option<&'a SpoolDir>,
+    /// The body on disk, once it is too large for memory.
+    pub(crate) spool: Option<Spool>,
+    /// Finds the end of a chunked body that goes to disk.
+    pub(crate) walk: ChunkWalk,
+    /// Why the fetch cannot go on, when that is our own doing.
+    pub(crate) ours: &'a mut Option<String>,
     pub(crate) times: &'a mut Times,
     pub(crate) announce: Announce<'a>,
     pub(crate) trans: TransId,
     /// True until it has been called: once for an order, however often it is tried.
     pub(crate) unannounced: &'a mut bool,
     pub(crate) max_body: usize,
+    /// Nobody reads the decoded body.
+    pub(crate) discard: bool,
 }
 
 /// When an exchange got how far.
@@ -66,6 +84,51 @@ impl Errand<'_> {
             .begin(headers, limits.max_encodings, max_decoded);
     }
 
+    /// True when the body, whose first `recorded` bytes are in memory, should go to disk now.
+    pub(crate) fn should_spill(&self, recorded: usize, least: usize) -> bool {
+        self.spool_dir.is_some() && recorded >= least
+    }
+
+    /// Brings a part of the body to disk, outside of the server's time.
+    pub(crate) async fn spill(&mut self, bytes: Bytes) -> Result<(), Truncation> {
+        let Some(dir) = self.spool_dir else {
+            return Ok(());
+        };
+        self.walk.feed(&bytes);
+        self.gather.spill();
+        let place = &mut self.spool;
+        let work = async {
+            let spool = match place.take() {
+                Some(spool) => spool,
+                None => dir.open().await?,
+            };
+            place.insert(spool).write(bytes).await
+        };
+        self.deadline.pause(work).await.map_err(|error| {
+            let what = format!("a large body could not be kept on disk: {error}");
+            *self.ours = Some(what);
+            Truncation::Disconnect
+        })
+    }
+
+    /// Bytes of the body that are on disk.
+    pub(crate) fn spilled(&self) -> usize {
+        let len = self.spool.as_ref().map_or(0, Spool::len);
+        usize::try_from(len).unwrap_or(usize::MAX)
+    }
+
+    /// A large body that keeps coming may take longer than a small one.
+    pub(crate) fn earn_time(&mut self, received: usize) {
+        let rate = self.limits.min_body_rate;
+        let extra = (received as u64).saturating_sub(EARNS_AFTER);
+        if rate > 0 && extra > 0 {
+            let millis = extra.saturating_mul(1000) / rate;
+            let earned = Duration::from_millis(millis);
+            self.deadline
+                .extend(self.limits.total_timeout.saturating_add(earned));
+        }
+    }
+
     /// Where a body that begins at `start` must end at the latest.
     pub(crate) fn max_body_end(&self, start: usize) -> usize {
         start.saturating_add(self.max_body)
@@ -91,8 +154,20 @@ pub(crate) struct Answer {
     /// The body without its framing, still encoded.
     pub(crate) raw: Bytes,
     pub(crate) gathered: Gathered,
+    /// The body as received, when it is on disk; `response` and `raw` do not have it then.
+    pub(crate) spooled: Option<Arc<Spooled>>,
     /// Why the body is not whole on the wire.
     pub(crate) cut: Option<Truncation>,
+}
+
+/// True when somebody may read the document for links: no film, picture or archive.
+pub(crate) fn is_text(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(CONTENT_TYPE) else {
+        return true;
+    };
+    let kind = kind.as_bytes().to_ascii_lowercase();
+    let has = |word: &[u8]| memchr::memmem::find(&kind, word).is_some();
+    kind.starts_with(b"text/") || has(b"xml") || has(b"html") || has(b"json") || has(b"script")
 }
 
 /// Why there is no answer with a head.

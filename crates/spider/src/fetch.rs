@@ -9,18 +9,23 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Empty;
 use orbweaver_model::{
-    Clock, Exchange, FetchResult, Order, Outcome, OutcomeClass, Timestamp, TransId, Truncation,
+    Clock, Exchange, FetchResult, Order, Outcome, OutcomeClass, Spooled, Timestamp, TransId,
 };
 
+use crate::budget::Share;
+use crate::chunks::ChunkWalk;
 use crate::connect::{Connector, Link, Wire};
 use crate::deadline::Deadline;
 use crate::error::SpiderError;
-use crate::exchange::{Announce, Answer, Errand, Failure, Times};
+use crate::exchange::{Announce, Answer, Errand, Failure, Times, is_text};
 use crate::gather::Gather;
 use crate::options::SpiderOptions;
 use crate::outcome_of;
 use crate::pool::Pool;
+use crate::reread::reread;
+use crate::spool;
 use crate::tls;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Pages first, anything else too: servers choose what to send by this.
 const ACCEPTED: HeaderValue =
@@ -29,6 +34,9 @@ const ACCEPTED: HeaderValue =
 /// What `decode` can undo.
 const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
 
+/// What the framing of a body may take of the part that is read back.
+const FRAMING: usize = 64 << 10;
+
 /// Fetches. It keeps nothing but open connections; one serves any number of fetches at once.
 pub struct Spider {
     options: SpiderOptions,
@@ -36,6 +44,20 @@ pub struct Spider {
     connector: Connector,
     pool: Pool,
     clock: Clock,
+    /// The place of the one large body that is being read.
+    reading: Arc<Semaphore>,
+}
+
+/// A large body that is being read, and its place.
+struct Read {
+    body: Bytes,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Read {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
 }
 
 /// One fetch under way.
@@ -47,6 +69,10 @@ struct Trip<'a> {
     times: Times,
     connected: Option<IpAddr>,
     wire_bytes: u64,
+    /// The memory of the fetch, until its exchange has it.
+    share: Option<Share>,
+    /// Why it cannot go on, when that is our own doing.
+    ours: Option<String>,
 }
 
 /// What came of asking, and whether the connection can be asked again.
@@ -61,10 +87,17 @@ impl Spider {
         let policy = options.policy.clone();
         Ok(Self {
             user_agent,
-            connector: Connector::new(policy, tls, &options.limits, Arc::clone(&clock)),
+            connector: Connector::new(
+                policy,
+                tls,
+                &options.limits,
+                Arc::clone(&clock),
+                Arc::clone(&options.shortages),
+            ),
             pool: Pool::new(options.max_idle_connections, options.idle_keep),
             options,
             clock,
+            reading: Arc::new(Semaphore::new(1)),
         })
     }
 
@@ -76,6 +109,8 @@ impl Spider {
         order: Order,
         announce: &(dyn Fn(TransId, Timestamp) + Sync),
     ) -> FetchResult {
+        // What cannot be held is not begun.
+        let share = self.options.memory.start().await;
         let started = (self.clock)();
         let mut trip = Trip {
             order: &order,
@@ -85,19 +120,37 @@ impl Spider {
             times: Times::default(),
             connected: None,
             wire_bytes: 0,
+            share: Some(share),
+            ours: None,
         };
         let (outcome, exchange) = match self.ask(&mut trip).await {
             Ok(answer) => {
-                let outcome = outcome_of::answer(&answer, &order);
-                (outcome, Some(exchange(answer)))
+                let mut outcome = outcome_of::answer(&answer, &order);
+                if self.is_read_in_part(&answer, &outcome) {
+                    outcome.reason = outcome_of::IN_PART.into();
+                }
+                (
+                    outcome,
+                    Some(self.exchanged(answer, &mut trip.deadline).await),
+                )
             }
             Err(outcome) => (outcome, None),
         };
+        let cut = exchange.as_ref().and_then(|it| it.truncated);
+        let ours = trip.ours.take();
+        let blame = outcome_of::blame(&outcome, cut, ours, &mut trip.deadline);
+        let (outcome, exchange) = match blame {
+            Some(ours) => (ours, None),
+            None => (outcome, exchange),
+        };
+        // An answer that waited for us says nothing about how fast the server is.
+        let first_byte = trip.times.first_byte;
+        let first_byte = first_byte.filter(|_| trip.deadline.ours() < outcome_of::STALLED);
         FetchResult {
             outcome,
             started,
             sent: trip.times.sent,
-            first_byte: trip.times.first_byte,
+            first_byte,
             ended: (self.clock)(),
             wire_bytes: trip.wire_bytes,
             connected: trip.connected,
@@ -158,7 +211,10 @@ impl Spider {
             (Wire::Http1(_), _) => link.count.get() - before,
             // What a shared connection read cannot be divided among its fetches: the rendered answer
             // stands for it.
-            (Wire::Http2(_), Ok(answer)) => answer.response.len() as u64,
+            (Wire::Http2(_), Ok(answer)) => {
+                let spooled = answer.spooled.as_ref().map_or(0, |it| it.size());
+                answer.response.len() as u64 + spooled
+            }
             (Wire::Http2(_), Err(_)) => 0,
         };
         Ok((result, reusable))
@@ -169,7 +225,7 @@ impl Spider {
         let url = trip.order.url();
         let link = self
             .connector
-            .connect(address, url, &mut trip.deadline, &mut connected)
+            .connect(address, url, &mut trip.deadline, &mut connected, &self.pool)
             .await;
         if let Some((peer, count)) = &connected {
             trip.connected = Some(*peer);
@@ -180,16 +236,27 @@ impl Spider {
 
     /// Holds the exchange on `link`. The error is a URL that no request can ask for.
     async fn exchange(&self, link: &mut Link, trip: &mut Trip<'_>) -> Result<Asked, Outcome> {
+        let share = match trip.share.take() {
+            Some(share) => share,
+            // The one before was used on a connection that came to nothing.
+            None => trip.deadline.pause(self.options.memory.start()).await,
+        };
+        let discard = self.options.discard_decoded;
         let errand = Errand {
             limits: &self.options.limits,
             purpose: trip.order.purpose,
             deadline: &mut trip.deadline,
-            gather: Gather::new(self.options.memory.share()),
+            gather: Gather::new(share, discard, self.options.spool.is_some()),
+            spool_dir: self.options.spool.as_ref(),
+            spool: None,
+            walk: ChunkWalk::new(),
+            ours: &mut trip.ours,
             times: &mut trip.times,
             announce: trip.announce,
             trans: trip.order.trans,
             unannounced: &mut trip.unannounced,
             max_body: 0,
+            discard,
         };
         let unaskable = || {
             let class = OutcomeClass::FailedProtocol;
@@ -205,6 +272,63 @@ impl Spider {
                 let result = http2.exchange(request, errand, &*self.clock).await;
                 (result, http2.is_ready())
             }
+        })
+    }
+
+    async fn exchanged(&self, answer: Answer, deadline: &mut Deadline) -> Exchange {
+        let limits = &self.options.limits;
+        let body = match &answer.spooled {
+            Some(spooled) if !self.options.discard_decoded && is_text(&answer.headers) => {
+                deadline.pause(self.read_back(&answer, spooled)).await
+            }
+            Some(_) => Bytes::new(),
+            None => answer.gathered.decoded.unwrap_or(answer.raw),
+        };
+        let read = body.len().min(limits.max_decoded_bytes);
+        Exchange {
+            request: answer.request,
+            response: answer.response,
+            spooled: answer.spooled,
+            head_len: answer.head_len,
+            status: answer.status,
+            headers: answer.headers,
+            body: body.slice(..read),
+            protocol: answer.protocol,
+            truncated: answer.cut,
+        }
+    }
+
+    /// True when a document is whole, but its reader gets only the beginning.
+    fn is_read_in_part(&self, answer: &Answer, outcome: &Outcome) -> bool {
+        let on_disk = answer.spooled.as_ref().map_or(0, |it| it.size());
+        let size = on_disk.max(answer.raw.len() as u64);
+        let plain = answer.gathered.decoded.is_none();
+        let beyond = size > self.options.limits.max_decoded_bytes as u64;
+        outcome.class == OutcomeClass::Success
+            && outcome.reason.is_empty()
+            && (answer.gathered.over || (plain && beyond && is_text(&answer.headers)))
+            && !self.options.discard_decoded
+    }
+
+    /// The beginning of a body on disk, as its reader wants it. One at a time, for it is in memory up to three
+    /// times: as it came, without its framing, and decoded. What cannot be read is not read for links.
+    async fn read_back(&self, answer: &Answer, spooled: &Arc<Spooled>) -> Bytes {
+        let Ok(place) = Arc::clone(&self.reading).acquire_owned().await else {
+            return Bytes::new();
+        };
+        let limits = &self.options.limits;
+        let Ok(wire) =
+            spool::read_back(spooled, limits.max_decoded_bytes.saturating_add(FRAMING)).await
+        else {
+            return Bytes::new();
+        };
+        let message: Bytes = [&answer.response, wire.as_slice()].concat().into();
+        drop(wire);
+        let read = reread(Bytes::new(), message, answer.protocol, answer.cut, limits);
+        let body = read.map(|read| read.body).unwrap_or_default();
+        Bytes::from_owner(Read {
+            body,
+            _place: place,
         })
     }
 
@@ -256,19 +380,5 @@ impl Spider {
                 headers.insert(name, value);
             }
         }
-    }
-}
-
-fn exchange(answer: Answer) -> Exchange {
-    let over = answer.gathered.over.then_some(Truncation::Length);
-    Exchange {
-        request: answer.request,
-        response: answer.response,
-        head_len: answer.head_len,
-        status: answer.status,
-        headers: answer.headers,
-        body: answer.gathered.decoded.unwrap_or(answer.raw),
-        protocol: answer.protocol,
-        truncated: answer.cut.or(over),
     }
 }

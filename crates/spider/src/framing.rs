@@ -140,6 +140,12 @@ impl Chunks {
         }
     }
 
+    /// The first data there is: enough to see that there is some.
+    pub(crate) fn first(&self, record: &Bytes) -> Bytes {
+        let first = self.data.first();
+        first.map_or_else(Bytes::new, |range| record.slice(range.clone()))
+    }
+
     /// The data in one piece: a view of the record when it lies in one piece there.
     pub(crate) fn gather(&self, record: &Bytes) -> Bytes {
         match self.data.as_slice() {

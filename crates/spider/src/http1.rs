@@ -22,6 +22,7 @@ use orbweaver_model::{Clock, Limits, Protocol, Truncation};
 use crate::deadline::Deadline;
 use crate::exchange::{Answer, Errand, Failure};
 use crate::framing::{Chunks, Framing, ends_in_location, final_head};
+use crate::spool::{SHORT_BYTES, SPOOL_BYTES};
 use crate::stream::Stream;
 use crate::tap::{Tap, TapHandle};
 
@@ -114,10 +115,19 @@ impl Http1 {
         let Some(place) = self.expect_body(&head, framing, &mut errand) else {
             return (Err(Failure::Protocol("no head in the answer")), false);
         };
-        let cut = match body.is_end_stream() {
+        let mut cut = match body.is_end_stream() {
             true => None,
-            false => self.body(&mut body, &mut errand).await.err(),
+            false => {
+                let read = self.body(&mut body, place.end, &mut errand);
+                read.await.err()
+            }
         };
+        if errand.spool.is_some() {
+            let rest = self.tap.lock().take_body(place.end, true);
+            if !rest.is_empty() {
+                cut = cut.or(errand.spill(rest).await.err());
+            }
+        }
         let (answer, clean) = self.answer(head, place, framing, cut, errand);
         let reusable = clean && self.is_ready().await;
         (Ok(answer), reusable)
@@ -155,9 +165,7 @@ impl Http1 {
             match starved {
                 Some(result) => return result,
                 None => {
-                    if !errand.gather.grow(errand.deadline).await {
-                        return Err(Failure::Timeout("no memory in time"));
-                    }
+                    errand.gather.grow(errand.deadline).await;
                     errand.deadline.step(errand.limits.header_timeout);
                     self.tap.lock().allow(errand.gather.allowance());
                 }
@@ -207,10 +215,11 @@ impl Http1 {
         Some(place)
     }
 
-    /// Reads the body to its end or to where it is cut.
+    /// Reads the body, which begins at `start`, to its end or to where it is cut.
     async fn body(
         &mut self,
         body: &mut Incoming,
+        start: usize,
         errand: &mut Errand<'_>,
     ) -> Result<(), Truncation> {
         let idle = errand.limits.idle_timeout;
@@ -218,8 +227,17 @@ impl Http1 {
         loop {
             match poll_fn(|cx| self.poll_event(body, errand.deadline, cx)).await {
                 Event::Piece(piece) => {
-                    let recorded = self.tap.lock().record().len();
+                    let (recorded, received) = {
+                        let tap = self.tap.lock();
+                        (tap.record().len(), tap.received())
+                    };
                     errand.gather.take(piece, recorded, errand.deadline).await?;
+                    errand.earn_time(received);
+                    if errand.should_spill(recorded, start + SPOOL_BYTES)
+                        || errand.gather.wants_spill()
+                    {
+                        self.spill(start, errand).await?;
+                    }
                     errand.deadline.step(idle);
                     self.tap.lock().allow(errand.gather.allowance());
                 }
@@ -227,8 +245,12 @@ impl Http1 {
                 Event::Broken if self.tap.lock().tripped() => return Err(Truncation::Length),
                 Event::Broken => return Err(Truncation::Disconnect),
                 Event::Starved => {
-                    if !errand.gather.grow(errand.deadline).await {
-                        return Err(Truncation::Time);
+                    let recorded = self.tap.lock().record().len();
+                    if !errand.gather.try_grow() {
+                        match errand.should_spill(recorded, start + SHORT_BYTES) {
+                            true => self.spill(start, errand).await?,
+                            false => errand.gather.grow(errand.deadline).await,
+                        }
                     }
                     errand.deadline.step(idle);
                     self.tap.lock().allow(errand.gather.allowance());
@@ -236,6 +258,12 @@ impl Http1 {
                 Event::TimedOut => return Err(Truncation::Time),
             }
         }
+    }
+
+    /// Brings what has come of the body to disk.
+    async fn spill(&mut self, start: usize, errand: &mut Errand<'_>) -> Result<(), Truncation> {
+        let body = self.tap.lock().take_body(start, false);
+        errand.spill(body).await
     }
 
     fn poll_event(
@@ -272,8 +300,18 @@ impl Http1 {
         cut: Option<Truncation>,
         errand: Errand<'_>,
     ) -> (Answer, bool) {
+        let received = self.tap.lock().received();
         let (request, record) = self.tap.lock().end();
-        let received = record.len();
+        if errand.spool.is_some() {
+            return spooled_answer(
+                head,
+                place,
+                framing,
+                cut,
+                errand,
+                (request, record, received),
+            );
+        }
         let record = shrunk(record);
         // A body that came with its head in one read can pass a small limit before anybody looked.
         let most = errand.max_body_end(place.end);
@@ -296,18 +334,19 @@ impl Http1 {
             Framing::Chunked => {
                 let message = record.slice(..limit);
                 let chunks = Chunks::walk(&message, place.end);
-                (chunks.end, chunks.gather(&message))
+                let raw = match errand.discard {
+                    true => chunks.first(&message),
+                    false => chunks.gather(&message),
+                };
+                (chunks.end, raw)
             }
             Framing::Close => (limit, record.slice(place.end..limit)),
         };
-        // Two lengths that contradict each other: whoever reads the second one sees another message
-        // next, so the connection is not used again (RFC 9112, 6.3).
-        let ambiguous = head.headers.contains_key(CONTENT_LENGTH)
-            && head.headers.contains_key(TRANSFER_ENCODING);
-        let clean = cut.is_none() && received == end && framing != Framing::Close && !ambiguous;
+        let clean = cut.is_none() && received == end && is_delimited(&head, framing);
         let head_len = place.end - place.start;
         let response = record.slice(place.start..end);
-        let (response, gathered) = errand.gather.finish(response, raw.len());
+        let recorded = record.len();
+        let (response, gathered) = errand.gather.finish(response, recorded, raw.len());
         let answer = Answer {
             protocol: Protocol::Http1,
             request,
@@ -317,10 +356,59 @@ impl Http1 {
             headers: head.headers,
             raw,
             gathered,
+            spooled: None,
             cut,
         };
         (answer, clean)
     }
+}
+
+/// True when the next message on the connection begins where this one ends. Two lengths that contradict each
+/// other: whoever reads the second one sees another message next (RFC 9112, 6.3).
+fn is_delimited(head: &Parts, framing: Framing) -> bool {
+    let ambiguous =
+        head.headers.contains_key(CONTENT_LENGTH) && head.headers.contains_key(TRANSFER_ENCODING);
+    framing != Framing::Close && !ambiguous
+}
+
+/// The answer whose body is on disk. `record` is what was sent, what is left of the record, and all that was
+/// received.
+fn spooled_answer(
+    head: Parts,
+    place: Range<usize>,
+    framing: Framing,
+    cut: Option<Truncation>,
+    mut errand: Errand<'_>,
+    (request, record, received): (Bytes, BytesMut, usize),
+) -> (Answer, bool) {
+    let body = errand.spilled() as u64;
+    let most = errand.max_body as u64;
+    let whole = match framing {
+        Framing::Length(length) => length.min(body),
+        Framing::Chunked => errand.walk.end().unwrap_or(body),
+        Framing::Close => body,
+    };
+    let cut = cut.or((whole > most).then_some(Truncation::Length));
+    let len = whole.min(most);
+    let clean =
+        cut.is_none() && received as u64 == place.end as u64 + len && is_delimited(&head, framing);
+    let record = shrunk(record);
+    let response = record.slice(place.clone());
+    let spooled = errand.spool.take().map(|spool| spool.finish(len));
+    let (response, gathered) = errand.gather.finish(response, record.len(), 1);
+    let answer = Answer {
+        protocol: Protocol::Http1,
+        request,
+        response,
+        head_len: place.end - place.start,
+        status: head.status.as_u16(),
+        headers: head.headers,
+        raw: Bytes::new(),
+        gathered,
+        spooled,
+        cut,
+    };
+    (answer, clean)
 }
 
 fn poll_piece(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Event> {
@@ -342,7 +430,7 @@ fn poll_piece(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Event> {
 
 /// The record without a tail of unused capacity that is worth a copy to give back.
 fn shrunk(record: BytesMut) -> Bytes {
-    if record.capacity() > 2 * record.len() + 4096 {
+    if record.capacity() > record.len() + record.len() / 4 + 4096 {
         Bytes::copy_from_slice(&record)
     } else {
         record.freeze()

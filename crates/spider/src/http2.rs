@@ -24,12 +24,14 @@ use orbweaver_model::{Limits, Protocol, Timestamp, Truncation};
 use tokio::sync::watch;
 
 use crate::exchange::{Answer, Errand, Failure};
+use crate::meter::{Meter, Metered};
+use crate::spool::{SHORT_BYTES, SPOOL_BYTES};
 use crate::stream::Stream;
 
 /// What a server may send before it must wait for us, per stream and per connection: the memory that
 /// h2 may hold of one origin beyond what the fetches took.
-const STREAM_WINDOW: u32 = 256 << 10;
-const CONNECTION_WINDOW: u32 = 512 << 10;
+const STREAM_WINDOW: u32 = 128 << 10;
+const CONNECTION_WINDOW: u32 = 128 << 10;
 
 /// How long a connection that nobody wants any more may take to say goodbye. A server that does not
 /// read would keep it, and its socket, for ever.
@@ -46,6 +48,7 @@ pub(crate) struct Http2 {
 struct Shared {
     /// Nothing more is to be asked here.
     spoiled: AtomicBool,
+    meter: Meter,
     _wanted: watch::Sender<()>,
 }
 
@@ -87,6 +90,11 @@ impl Http2 {
         let (wanted, receiver) = watch::channel(());
         let tasks = Tasks { wanted: receiver };
         let builder = builder(limits, tasks.clone());
+        let meter = Meter::new(CONNECTION_WINDOW);
+        let stream = Metered {
+            stream,
+            meter: meter.clone(),
+        };
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.ok()?;
         tasks.execute(async move {
             // How it ends is seen by those who use it.
@@ -94,6 +102,7 @@ impl Http2 {
         });
         let shared = Arc::new(Shared {
             spoiled: AtomicBool::new(false),
+            meter,
             _wanted: wanted,
         });
         Some(Self { sender, shared })
@@ -130,6 +139,7 @@ impl Http2 {
         now: &(dyn Fn() -> Timestamp + Sync),
     ) -> Result<Answer, Failure> {
         let rendered = render_request(&request);
+        self.shared.meter.begin(errand.limits.max_header_bytes);
         errand.deadline.step(errand.limits.header_timeout);
         let (head, mut body) = self.head(request, &mut errand, now).await?.into_parts();
         errand.times.first_byte = Some(now());
@@ -144,9 +154,14 @@ impl Http2 {
         {
             return Err(Failure::Protocol("response head too large"));
         }
-        let cut = read_body(&mut body, &mut record, head_len, &mut errand)
+        let meter = &self.shared.meter;
+        let mut cut = read_body(&mut body, &mut record, head_len, &mut errand, meter)
             .await
             .err();
+        if errand.spool.is_some() && record.len() > head_len {
+            let rest = record.split_off(head_len).freeze();
+            cut = cut.or(errand.spill(rest).await.err());
+        }
         Ok(answer(
             rendered,
             head,
@@ -181,6 +196,9 @@ impl Http2 {
         };
         match result {
             Some(Ok(response)) => Ok(response),
+            Some(Err(_)) if self.shared.meter.is_tripped() => {
+                Err(Failure::Protocol("more frames than an answer needs"))
+            }
             Some(Err(_)) => Err(Failure::Unanswered),
             None => Err(timeout),
         }
@@ -192,13 +210,17 @@ async fn read_body(
     record: &mut BytesMut,
     head_len: usize,
     errand: &mut Errand<'_>,
+    meter: &Meter,
 ) -> Result<(), Truncation> {
     let limit = errand.max_body_end(head_len);
+    // Bytes of the body so far.
+    let mut given = 0;
     loop {
         errand.deadline.step(errand.limits.idle_timeout);
         let piece = poll_fn(|cx| poll_data(body, cx));
         let piece = match errand.deadline.bound(piece).await {
             Some(Some(Ok(piece))) => piece,
+            Some(Some(Err(_))) if meter.is_tripped() => return Err(Truncation::Length),
             Some(Some(Err(_))) => return Err(Truncation::Disconnect),
             Some(None) => return Ok(()),
             None => return Err(Truncation::Time),
@@ -207,16 +229,27 @@ async fn read_body(
         if piece.is_empty() && errand.deadline.is_over() {
             return Err(Truncation::Time);
         }
-        let room = limit - record.len();
+        meter.earn(piece.len());
+        let room = limit - head_len - given;
         record.put_slice(piece.get(..room).unwrap_or(&piece));
         if piece.len() > room {
             return Err(Truncation::Length);
         }
+        given += piece.len();
+        if errand.should_spill(record.len(), head_len + SPOOL_BYTES) || errand.gather.wants_spill()
+        {
+            errand.spill(record.split_off(head_len).freeze()).await?;
+        }
         while record.len() > errand.gather.allowance() {
-            if !errand.gather.grow(errand.deadline).await {
-                return Err(Truncation::Time);
+            if errand.gather.try_grow() {
+                continue;
+            }
+            match errand.should_spill(record.len(), head_len + SHORT_BYTES) {
+                true => errand.spill(record.split_off(head_len).freeze()).await?,
+                false => errand.gather.grow(errand.deadline).await,
             }
         }
+        errand.earn_time(given);
         errand
             .gather
             .take(piece, record.len(), errand.deadline)
@@ -248,10 +281,16 @@ fn answer(
     record: Bytes,
     head_len: usize,
     cut: Option<Truncation>,
-    errand: Errand<'_>,
+    mut errand: Errand<'_>,
 ) -> Answer {
     let raw = record.slice(head_len..);
-    let (response, gathered) = errand.gather.finish(record, raw.len());
+    let spooled = errand.spool.take().map(|spool| {
+        let len = spool.len();
+        spool.finish(len)
+    });
+    let raw_len = raw.len() + usize::from(spooled.is_some());
+    let recorded = record.len();
+    let (response, gathered) = errand.gather.finish(record, recorded, raw_len);
     Answer {
         protocol: Protocol::Http2,
         request,
@@ -261,6 +300,7 @@ fn answer(
         headers: head.headers,
         raw,
         gathered,
+        spooled,
         cut,
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod address_policy;
 pub mod budget;
+mod chunks;
 mod connect;
 mod deadline;
 mod decode;
@@ -19,10 +20,13 @@ mod framing;
 mod gather;
 mod http1;
 mod http2;
+mod meter;
 pub mod options;
 mod outcome_of;
 mod pool;
 mod reread;
+mod shortage;
+mod spool;
 pub mod status;
 mod stream;
 mod tap;
@@ -35,4 +39,6 @@ pub use error::SpiderError;
 pub use fetch::Spider;
 pub use options::{SpiderOptions, TlsOptions};
 pub use reread::reread;
+pub use shortage::Shortages;
+pub use spool::SpoolDir;
 pub use status::{Action, action};

@@ -1,11 +1,14 @@
 //! How a spider is set up. `Default` is the only place where the values live.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::Limits;
 
 use crate::address_policy::AddressPolicy;
 use crate::budget::ByteBudget;
+use crate::shortage::Shortages;
+use crate::spool::SpoolDir;
 
 /// What a spider needs to know at its construction.
 #[derive(Clone, Debug)]
@@ -26,6 +29,12 @@ pub struct SpiderOptions {
     pub head_first: bool,
     /// Memory for bodies, shared by all fetches and held until their results are dropped.
     pub memory: ByteBudget,
+    /// Where bodies go that are too large for memory; none keeps all of them in memory.
+    pub spool: Option<SpoolDir>,
+    /// Nobody reads the bodies: they are decoded to see whether they can be, and not kept so.
+    pub discard_decoded: bool,
+    /// Where it is noted that this machine has too few file descriptors or ports.
+    pub shortages: Arc<Shortages>,
 }
 
 /// Whom to believe in TLS.
@@ -50,7 +59,10 @@ impl Default for SpiderOptions {
             // seconds after which common servers close an idle connection themselves.
             idle_keep: Duration::from_secs(4),
             head_first: false,
-            memory: ByteBudget::new(128 << 20),
+            memory: ByteBudget::new(128 << 20, 16 << 20),
+            spool: None,
+            discard_decoded: false,
+            shortages: Arc::default(),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! What an exchange counts as.
 
+use std::time::Duration;
+
 use orbweaver_model::{Order, Outcome, OutcomeClass, Purpose, Truncation};
 
+use crate::deadline::Deadline;
 use crate::exchange::{Answer, Failure, leads_on};
 use crate::status::{Action, action};
 
@@ -32,6 +35,7 @@ pub(crate) fn answer(answer: &Answer, order: &Order) -> Outcome {
 fn document(answer: &Answer, purpose: Purpose) -> Outcome {
     let gathered = &answer.gathered;
     let body = gathered.decoded.as_ref().unwrap_or(&answer.raw);
+    let is_empty = body.is_empty() && answer.spooled.is_none();
     // A robots.txt is read as far as RFC 9309 (2.5) asks; that there is more of it is no failure.
     let robots = purpose == Purpose::Robots;
     let undecoded = gathered.decoded.as_ref().is_none_or(|it| it.is_empty());
@@ -41,19 +45,15 @@ fn document(answer: &Answer, purpose: Purpose) -> Outcome {
             return Outcome::because(OutcomeClass::FailedDecode, corrupt.0);
         }
         Some(Truncation::Length) if robots && gathered.corrupt.is_none() => {}
-        Some(cut) if body.is_empty() => return nothing_came(cut, gathered.decoded.is_some()),
+        Some(cut) if is_empty => return nothing_came(cut, gathered.decoded.is_some()),
         Some(cut) => return Outcome::because(OutcomeClass::Truncated, cut_reason(cut)),
-        None if gathered.over && !robots => {
-            let reason = cut_reason(Truncation::Length);
-            return Outcome::because(OutcomeClass::Truncated, reason);
-        }
         None => {}
     }
     match gathered.corrupt {
         // What could be read of it is kept, like any other part of a document.
         Some(corrupt) if !undecoded => Outcome::because(OutcomeClass::Truncated, corrupt.0),
         Some(corrupt) => Outcome::because(OutcomeClass::FailedDecode, corrupt.0),
-        None if body.is_empty() => Outcome::plain(OutcomeClass::SuccessEmpty),
+        None if is_empty => Outcome::plain(OutcomeClass::SuccessEmpty),
         None => Outcome::plain(OutcomeClass::Success),
     }
 }
@@ -89,4 +89,46 @@ pub(crate) fn failure(failure: Failure) -> Outcome {
         Failure::Protocol(reason) => Outcome::because(OutcomeClass::FailedProtocol, reason),
         Failure::Timeout(reason) => Outcome::because(OutcomeClass::FailedTimeout, reason),
     }
+}
+
+/// What is said of a document that is whole and was read in part.
+pub(crate) const IN_PART: &str = "only its beginning was read for links";
+
+/// From here on, time in which nobody drove a fetch may be why it failed.
+pub(crate) const STALLED: Duration = Duration::from_secs(1);
+
+/// Servers give up writing to one who does not read after some seconds, not sooner.
+const WAITED: Duration = Duration::from_secs(5);
+
+/// The outcome of a fetch that failed because of us: it was no attempt, and the URL is put back. `ours` is what is
+/// known to have failed here; `cut` is why the body is not whole.
+pub(crate) fn blame(
+    outcome: &Outcome,
+    cut: Option<Truncation>,
+    ours: Option<String>,
+    deadline: &mut Deadline,
+) -> Option<Outcome> {
+    let put_back = |why: String| Outcome::because(OutcomeClass::Deferred, why);
+    if let Some(why) = ours {
+        return Some(put_back(why));
+    }
+    let broke_off = match outcome.class {
+        OutcomeClass::FailedProtocol => outcome.reason.starts_with("closed"),
+        OutcomeClass::FailedTls => outcome.reason.starts_with("closed"),
+        OutcomeClass::Truncated => matches!(cut, Some(Truncation::Disconnect | Truncation::Time)),
+        OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout => true,
+        _ => false,
+    };
+    let (stalled, waited) = (deadline.stalled(), deadline.waited());
+    if broke_off && stalled >= STALLED {
+        return Some(put_back("this process was stopped for a while".into()));
+    }
+    let hung_up = broke_off
+        && !matches!(
+            outcome.class,
+            OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout
+        );
+    (hung_up && waited >= WAITED).then(|| {
+        put_back("a server hung up while its answer waited for memory or disk here".into())
+    })
 }

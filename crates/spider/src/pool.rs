@@ -89,6 +89,16 @@ impl Pool {
         self.shared.lock().discard(place);
     }
 
+    /// Lets go of everything that is kept: what is being used stays open.
+    pub(crate) fn clear(&self) {
+        let mut idle = self.shared.lock();
+        let places = std::mem::take(&mut idle.places);
+        idle.order.clear();
+        idle.count = 0;
+        drop(idle);
+        drop(places);
+    }
+
     /// Keeps a connection for later.
     pub(crate) fn park(&self, place: Place<'_>, link: Link) {
         if self.shared.max == 0 || self.shared.keep.is_zero() {

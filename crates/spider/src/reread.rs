@@ -34,6 +34,7 @@ pub fn reread(
         protocol,
         truncated,
         response,
+        spooled: None,
     })
 }
 

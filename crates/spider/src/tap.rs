@@ -56,6 +56,8 @@ pub(crate) struct TapState {
     request: BytesMut,
     sent: Option<Timestamp>,
     record: BytesMut,
+    /// Bytes of the body that were taken out of `record`.
+    spilled: usize,
     /// How much of `record` hyper has taken.
     delivered: usize,
     first_byte: Option<Timestamp>,
@@ -76,6 +78,7 @@ impl Tap {
             request: BytesMut::new(),
             sent: None,
             record: BytesMut::new(),
+            spilled: 0,
             delivered: 0,
             first_byte: None,
             ceiling: IDLE_CEILING,
@@ -105,6 +108,7 @@ impl TapState {
         self.request = BytesMut::with_capacity(REQUEST_BYTES);
         self.sent = None;
         self.record = BytesMut::with_capacity(FIRST_BYTES);
+        self.spilled = 0;
         self.delivered = 0;
         self.first_byte = None;
         self.ceiling = ceiling;
@@ -126,7 +130,35 @@ impl TapState {
         )
     }
 
-    /// The bytes received so far.
+    /// Takes what has come of the body out of the record, which begins with a head of `head_end` bytes; with
+    /// `all` also what hyper has not taken yet.
+    pub(crate) fn take_body(&mut self, head_end: usize, all: bool) -> Bytes {
+        let end = match all {
+            true => self.record.len(),
+            false => self.delivered,
+        };
+        if end <= head_end {
+            return Bytes::new();
+        }
+        let rest = self.record.split_off(end);
+        let body = self.record.split_off(head_end);
+        // A buffer of its own, with room for what comes next: what was taken is to be given back.
+        let mut record = BytesMut::with_capacity(head_end + rest.len() + MAX_RESERVE);
+        record.extend_from_slice(&self.record);
+        record.extend_from_slice(&rest);
+        self.record = record;
+        // What hyper has not taken is only taken out at the end, when nobody reads any more.
+        self.delivered = head_end;
+        self.spilled += body.len();
+        body.freeze()
+    }
+
+    /// Bytes of the answer so far, those taken out included.
+    pub(crate) fn received(&self) -> usize {
+        self.record.len() + self.spilled
+    }
+
+    /// The bytes received so far, as far as they are here.
     pub(crate) fn record(&self) -> &[u8] {
         &self.record
     }
@@ -138,7 +170,7 @@ impl TapState {
         self.in_head = false;
         self.starved = false;
         if let Some(expected) = expected {
-            let missing = expected.min(ceiling).saturating_sub(self.record.len());
+            let missing = expected.min(ceiling).saturating_sub(self.received());
             self.record.reserve(missing.min(MAX_RESERVE) + SPARE_BYTES);
         }
     }
@@ -179,7 +211,7 @@ impl TapState {
     /// Reads once from the stream into the record; zero bytes are the end of the stream.
     fn poll_fill(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let len = self.record.len();
-        if len >= self.ceiling {
+        if self.received() >= self.ceiling {
             // hyper reads on into the body before anybody has seen the head and set the body's ceiling.
             if self.in_head && final_head(&self.record).is_some() {
                 self.starved = true;
@@ -193,7 +225,7 @@ impl TapState {
             self.starved = true;
             return Poll::Pending;
         }
-        let room = self.ceiling.min(self.allowance) - len;
+        let room = (self.ceiling - self.received()).min(self.allowance - len);
         if self.record.capacity() == len {
             return self.poll_probe(stream, cx, room);
         }

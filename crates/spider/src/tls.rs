@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
@@ -21,35 +23,107 @@ pub(crate) fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, S
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;
-    let roots = roots(&options.extra_roots_pem)?;
-    let mut config = if options.insecure {
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-            .with_no_client_auth()
+    let (roots, named) = roots(&options.extra_roots_pem)?;
+    let verifier: Arc<dyn ServerCertVerifier> = if options.insecure {
+        Arc::new(AnyCertificate(provider))
     } else {
-        builder.with_root_certificates(roots).with_no_client_auth()
+        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let usual = usual.map_err(|error| SpiderError::Roots(error.to_string()))?;
+        match named.is_empty() {
+            true => usual,
+            false => Arc::new(NamedCertificates { usual, named }),
+        }
     };
+    let mut config = builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-fn roots(extra_pem: &[u8]) -> Result<RootCertStore, SpiderError> {
+/// The roots to believe, and the certificates of the operator among them.
+fn roots(extra_pem: &[u8]) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), SpiderError> {
     let mut roots = RootCertStore {
         roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
     };
-    let mut found = false;
+    let mut named = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(extra_pem) {
         let certificate = certificate.map_err(|error| SpiderError::Roots(error.to_string()))?;
         roots
-            .add(certificate)
+            .add(certificate.clone())
             .map_err(|error| SpiderError::Roots(error.to_string()))?;
-        found = true;
+        named.push(certificate);
     }
-    if !found && !extra_pem.is_empty() {
+    if named.is_empty() && !extra_pem.is_empty() {
         return Err(SpiderError::Roots("no certificate found".into()));
     }
-    Ok(roots)
+    Ok((roots, named))
+}
+
+/// Believes a server that shows one of the operator's certificates itself, as curl and OpenSSL do: a certificate
+/// that signed itself, as one makes them in a minute, says that it is an authority, and as such must not be a
+/// server's by the letter. Its time, its name and its key are checked as with any other.
+#[derive(Debug)]
+struct NamedCertificates {
+    usual: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for NamedCertificates {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verdict = self.usual.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        // Both complaints come after the certificate's time was found to be right.
+        let of_its_issuer = match &verdict {
+            Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => true,
+            Err(Error::InvalidCertificate(CertificateError::Other(other))) => {
+                format!("{other:?}").contains("CaUsedAsEndEntity")
+            }
+            _ => false,
+        };
+        if !of_its_issuer || !self.named.iter().any(|named| named == end_entity) {
+            return verdict;
+        }
+        verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual
+            .verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual
+            .verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
 }
 
 /// The phrase for a failed handshake.

@@ -13,10 +13,10 @@ use crate::files::Layout;
 use crate::http_head;
 use crate::warc::group::{MAX_SIDE_BLOCK, revisit_of, warc_field};
 use crate::warc::prepare::NOT_MODIFIED;
-use crate::warc::reader::{RecordHead, Records, StoredRecord, read_next};
+use crate::warc::reader::{RecordHead, Records, StoredRecord, read_beginning, read_next};
 
-/// The largest block that is taken into memory: far above any sensible limit on bodies.
-const MAX_BLOCK: u64 = 1 << 30;
+/// No limit: what was stored is read back.
+const WHOLE: u64 = u64::MAX;
 
 /// A request and its answer, as they were stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,11 +120,21 @@ fn document(
 
 /// The exchange whose response or revisit begins at `offset` of a WARC file, finished or open.
 pub fn exchange_at(dir: &Path, file: &str, offset: u64) -> Result<StoredExchange, StoreError> {
+    beginning_at(dir, file, offset, WHOLE)
+}
+
+/// The same, of whose response only the first `max` bytes are taken into memory; all of it is verified.
+pub fn beginning_at(
+    dir: &Path,
+    file: &str,
+    offset: u64,
+    max: u64,
+) -> Result<StoredExchange, StoreError> {
     let layout = Layout::new(dir);
     let (path, handle) = layout.open_warc(file)?;
     let mut records = Records::from_file(&path, handle, offset, 64 << 10)?;
     let missing = || StoreError::damaged(&path, offset, "no whole exchange begins here");
-    let main = read_next(&mut records, MAX_BLOCK)?.ok_or_else(missing)?;
+    let main = read_beginning(&mut records, max)?.ok_or_else(missing)?;
     let mut side = || {
         let record = read_next(&mut records, MAX_SIDE_BLOCK)?.ok_or_else(missing)?;
         let together = record.head.field("WARC-Concurrent-To") == main.head.field("WARC-Record-ID");
@@ -137,7 +147,7 @@ pub fn exchange_at(dir: &Path, file: &str, offset: u64) -> Result<StoredExchange
     }
     let revisit = main.head.kind() == "revisit";
     let body = match revisit_of(&metadata.block).filter(|_| revisit) {
-        Some((file, offset)) => original_body(&layout, file, offset, &main.head)?,
+        Some((file, offset)) => original_body(&layout, file, offset, &main.head, max)?,
         None => Vec::new(),
     };
     assemble(main, request, metadata.block, body).ok_or_else(missing)
@@ -149,14 +159,25 @@ fn original_body(
     file: &str,
     offset: u64,
     revisit: &RecordHead,
+    max: u64,
 ) -> Result<Vec<u8>, StoreError> {
     let (path, handle) = layout.open_warc(file)?;
     let mut records = Records::from_file(&path, handle, offset, 64 << 10)?;
-    let original = read_next(&mut records, MAX_BLOCK)?;
+    let original = read_beginning(&mut records, max)?;
+    let whole = (original.as_ref()).is_some_and(|it| it.block.len() as u64 == it.head.block_len);
+    let named = original
+        .as_ref()
+        .and_then(|it| it.head.field("WARC-Payload-Digest"));
+    let named = named.and_then(Digest::parse);
     let mut block = original.map(|record| record.block).unwrap_or_default();
     let body = block.split_off(http_head::head_len(&block));
     let promised = revisit.field("WARC-Payload-Digest").and_then(Digest::parse);
-    if promised != Some(Digest::of(&body)) {
+    // Of a beginning no digest can be taken; what the record says of itself stands for it.
+    let found = match whole {
+        true => Some(Digest::of(&body)),
+        false => named,
+    };
+    if promised.is_none() || promised != found {
         let what = "not the payload that a revisit refers to";
         return Err(StoreError::damaged(&path, offset, what));
     }

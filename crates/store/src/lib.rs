@@ -34,7 +34,7 @@ pub use archive::{Ack, Archive};
 pub use cdxj::{IndexLine, each_capture, lookup};
 pub use check::{Finding, Severity, Summary, check};
 pub use error::StoreError;
-pub use exchange::{Found, StoredExchange, exchange_at, get};
+pub use exchange::{Found, StoredExchange, beginning_at, exchange_at, get};
 pub use options::StoreOptions;
 pub use places::{Place, Places};
 pub use warc::prepare::{Archivist, Capture, Prepared, Scratch};

@@ -39,12 +39,14 @@ pub struct Done {
 impl Done {
     /// What the URL server needs to know of a page's result.
     pub fn page(result: &FetchResult) -> Self {
+        // What is our own doing says nothing about the host.
+        let ours = result.is_put_back();
         Self {
             sent: result.sent,
             first_byte: result.first_byte,
             ended: result.ended,
             connect_failed: result.outcome.class == OutcomeClass::FailedConnect,
-            failed: result.outcome.class.is_trouble(result.status()),
+            failed: !ours && result.outcome.class.is_trouble(result.status()),
             robots: None,
         }
     }
@@ -87,6 +89,8 @@ pub enum RobotsAnswer {
         /// Where; none when the Location leads nowhere a crawler can go.
         location: Option<CrawlUrl>,
     },
+    /// The crawler itself was in the way: it is asked for again, as if it had not been.
+    PutBack,
     /// It could not be had (5xx, 429, network): everything is denied for now.
     Unreachable {
         /// What the URLs that wait for it get when no attempt is left.
@@ -99,6 +103,9 @@ pub enum RobotsAnswer {
 impl RobotsAnswer {
     /// Sorts a fetch into the cases.
     pub fn of(result: &FetchResult, moved_to: Option<CrawlUrl>, wait: Option<Duration>) -> Self {
+        if result.is_put_back() {
+            return Self::PutBack;
+        }
         let Some(exchange) = &result.exchange else {
             return Self::unreachable(&result.outcome);
         };

@@ -178,6 +178,10 @@ struct How {
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
 
+    /// The largest document that is kept whole; more of it is cut off [default: 1G]
+    #[arg(long, value_name = "SIZE")]
+    max_size: Option<String>,
+
     /// A private network that may be asked all the same (repeatable)
     #[arg(long, value_name = "CIDR")]
     allow_net: Vec<String>,
@@ -202,7 +206,7 @@ struct How {
     #[arg(long, value_name = "ADDR:PORT")]
     resolver: Option<String>,
 
-    /// Trust the certificate authorities in this PEM file too
+    /// Trust the certificate authorities in this PEM file too, or the very server whose certificate it holds
     #[arg(long, value_name = "FILE")]
     ca: Option<String>,
 }
@@ -316,6 +320,10 @@ impl Args {
             None => None,
         };
         config.memory = self.how.memory.clone();
+        if let Some(text) = &self.how.max_size {
+            let size = crate::units::size(text).map_err(Fatal::input)?;
+            config.limits.max_body_bytes = Some(usize::try_from(size).unwrap_or(usize::MAX));
+        }
         config.user_agent = self.how.user_agent.clone();
         config.contact = self.how.contact.clone();
         Ok(config)

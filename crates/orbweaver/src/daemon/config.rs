@@ -299,7 +299,7 @@ impl DaemonConfig {
         let total = wrong.millis(self.timeout_req, usual.total_timeout, "timeout_req");
         let usual = usual.with_total_timeout(total);
         let connect = usual.connect_timeout;
-        let body = self.max_doc_size.unwrap_or(usual.max_body_bytes);
+        let body = self.max_doc_size.unwrap_or(MAX_DOC_SIZE);
         // The length of a message with its head must fit in 32 bits.
         wrong.demand(
             (1..=1 << 30).contains(&body),
@@ -312,6 +312,8 @@ impl DaemonConfig {
             idle_timeout: wrong.millis(self.timeout_idle, total, "timeout_idle"),
             max_body_bytes: body,
             max_decoded_bytes: usual.max_decoded_bytes.max(body),
+            // Timeout_Req is the limit.
+            min_body_rate: 0,
             max_url_bytes: CrawlUrl::MAX_LEN,
             ..usual
         })
@@ -372,6 +374,8 @@ impl DaemonConfig {
 const UPDATE_MS: u64 = 10_000;
 /// Timeout_Spider_Status in seconds when it is not given.
 const STATUS_S: f64 = 60.0;
+/// Bytes of a document when nothing is said: a record is in memory whole, in three processes.
+const MAX_DOC_SIZE: usize = 8 << 20;
 
 /// The ports when none are given.
 const SPIDER_PORT: u16 = 8701;

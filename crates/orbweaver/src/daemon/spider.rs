@@ -23,7 +23,7 @@ use anyhow::{Context, Result};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use orbweaver_spider::{AddressPolicy, ByteBudget, Spider, SpiderOptions, TlsOptions};
+use orbweaver_spider::{AddressPolicy, ByteBudget, Shortages, Spider, SpiderOptions, TlsOptions};
 
 use self::bench::Bench;
 use self::tickets::Tickets;
@@ -31,16 +31,23 @@ use super::config::SpiderSettings;
 use super::door::Door;
 use crate::clock;
 use crate::exit::{Ending, Fatal};
-use crate::machine::{Signals, allow_many_files};
+use crate::machine::{Descriptors, Signals};
 
 /// How long fetches that are out may take to end, and their results to be stored, when the spider is told
 /// to stop. What does not end in time is ordered again by the URL server.
 const LAST_FETCHES: Duration = Duration::from_secs(6);
 
 /// Runs a spider until it is told to stop.
-pub(crate) fn run(settings: SpiderSettings) -> Result<Ending> {
+pub(crate) fn run(mut settings: SpiderSettings) -> Result<Ending> {
     super::start_log();
-    allow_many_files();
+    let descriptors = Descriptors::get();
+    if descriptors.places < settings.concurrency {
+        warn!(
+            places = descriptors.places,
+            "the limit on open files allows fewer fetches at once than Concurrency; ulimit -n raises it"
+        );
+        settings.concurrency = descriptors.places;
+    }
     let fetching = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(settings.workers)
         .thread_name("fetch")
@@ -51,15 +58,25 @@ pub(crate) fn run(settings: SpiderSettings) -> Result<Ending> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let ending = talking.block_on(serve(settings, fetching.handle().clone()));
+    let ending = talking.block_on(serve(settings, descriptors, fetching.handle().clone()));
     fetching.shutdown_background();
     ending
 }
 
-async fn serve(settings: SpiderSettings, fetching: tokio::runtime::Handle) -> Result<Ending> {
+async fn serve(
+    settings: SpiderSettings,
+    descriptors: Descriptors,
+    fetching: tokio::runtime::Handle,
+) -> Result<Ending> {
     let mut signals = Signals::new()?;
     let clock = clock::steady();
-    let spider = spider(&settings, Arc::clone(&clock))?;
+    let shortages: Arc<Shortages> = Arc::default();
+    let spider = spider(
+        &settings,
+        Arc::clone(&clock),
+        descriptors,
+        Arc::clone(&shortages),
+    )?;
     let listen = &settings.listen;
     let listener = listen.port.listen(&listen.host, listen.number).await;
     let listener = listener.map_err(|error| Fatal::input(error.to_string()))?;
@@ -82,8 +99,14 @@ async fn serve(settings: SpiderSettings, fetching: tokio::runtime::Handle) -> Re
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(Arc::clone(&bench).serve(waiting, stopped.clone()));
     info!("listening on {} for orders", door.address());
+    let mut looks = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
+            _ = looks.tick() => {
+                if let Some(what) = shortages.take() {
+                    warn!(what, "this machine has no connection to spare; fetches wait for one");
+                }
+            }
             connection = door.next() => {
                 let talk = peers::converse(connection, Arc::clone(&bench), door.log(), stopped.clone());
                 tokio::spawn(talk);
@@ -102,7 +125,12 @@ async fn serve(settings: SpiderSettings, fetching: tokio::runtime::Handle) -> Re
     Ok(Ending::Interrupted)
 }
 
-fn spider(settings: &SpiderSettings, clock: orbweaver_model::Clock) -> Result<Spider> {
+fn spider(
+    settings: &SpiderSettings,
+    clock: orbweaver_model::Clock,
+    descriptors: Descriptors,
+    shortages: Arc<Shortages>,
+) -> Result<Spider> {
     let options = SpiderOptions {
         user_agent: settings.user_agent.clone(),
         limits: settings.limits.clone(),
@@ -111,7 +139,14 @@ fn spider(settings: &SpiderSettings, clock: orbweaver_model::Clock) -> Result<Sp
             insecure: settings.insecure,
             extra_roots_pem: settings.roots_pem.clone(),
         },
-        memory: ByteBudget::new(settings.memory),
+        // A body grows by doubling, and is there once more while it is copied.
+        memory: ByteBudget::new(
+            settings.memory,
+            2 * settings.limits.max_body_bytes + (2 << 20),
+        ),
+        discard_decoded: true,
+        max_idle_connections: descriptors.idle,
+        shortages,
         ..SpiderOptions::default()
     };
     Spider::new(options, clock).map_err(|error| Fatal::input(error.to_string()))

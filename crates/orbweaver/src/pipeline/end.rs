@@ -1,5 +1,6 @@
 //! The end of a run: each stage stops after the one before it, then the run is summed up.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
@@ -39,6 +40,7 @@ impl Ring {
         let settings = lock(&self.helm.settings).clone();
         let wishes = *self.helm.wishes.borrow();
         let waits_until = lock(&self.index.standing).waits_until;
+        let harvest = Arc::clone(&self.helm.harvest);
         let finish = async {
             if let Ok(unasked) = self.helm.urlserver.drain().await {
                 let keys = unasked.iter().map(|candidate| candidate.key).collect();
@@ -104,6 +106,7 @@ impl Ring {
             seconds: began.elapsed().as_secs_f64(),
             pages,
             status,
+            cut: harvest.counters.cut.now(),
             why_nothing,
             notices,
         })

@@ -88,6 +88,14 @@ pub(crate) fn can_begin(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// A quarter of the memory for bodies. One fetch takes at most what is read of a document, twice while its buffer grows, and
+/// what is kept of the wire before it goes to disk; and one large body at a time is read back from there, in three copies.
+fn body_budget(settings: &Settings) -> ByteBudget {
+    let bytes = usize::try_from(settings.memory / 4).unwrap_or(usize::MAX);
+    let read = settings.limits.max_decoded_bytes;
+    ByteBudget::new(bytes, read.saturating_mul(5).saturating_add(4 << 20))
+}
+
 pub(super) fn spider_options(settings: &Settings, policy: AddressPolicy) -> Result<SpiderOptions> {
     let extra_roots_pem = match &settings.ca {
         Some(path) => std::fs::read(path)
@@ -103,7 +111,7 @@ pub(super) fn spider_options(settings: &Settings, policy: AddressPolicy) -> Resu
             extra_roots_pem,
         },
         head_first: settings.head_first,
-        memory: ByteBudget::new(usize::try_from(settings.memory / 4).unwrap_or(usize::MAX)),
+        memory: body_budget(settings),
         ..SpiderOptions::default()
     })
 }

@@ -77,6 +77,11 @@ impl Ring {
                     let harvest = &self.helm.harvest;
                     let answers = harvest.counters.answers.load(Ordering::Relaxed);
                     harvest.seeds.look(self.began.elapsed(), answers, &harvest.notices);
+                    if let Some(what) = self.shortages.take() {
+                        harvest.notices.add(format!(
+                            "this machine has no connection to spare ({what}); requests wait for one, and no server is blamed: ulimit -n, or a lower --concurrency"
+                        ));
+                    }
                     for notice in harvest.notices.news() {
                         progress.say(&format!("orbweaver: {notice}"));
                     }

@@ -1,10 +1,11 @@
 //! Limits on size, time and memory.
 
+use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 use orbweaver_model::OutcomeClass as C;
 use orbweaver_model::{Limits, Truncation};
-use orbweaver_spider::{ByteBudget, SpiderOptions};
+use orbweaver_spider::{ByteBudget, SpiderOptions, SpoolDir};
 use tokio::time::Instant;
 
 use crate::server::{Act, Site, body, class, fetch, fetch_robots, ok, options, spider, with};
@@ -178,7 +179,7 @@ async fn a_byte_a_second_does_not_move_the_end() {
 async fn bodies_wait_for_memory_and_all_arrive() {
     // Room for one body of 1 MiB, and ten of them at once.
     let mut options = options();
-    options.memory = ByteBudget::new(1 << 20);
+    options.memory = ByteBudget::new(1 << 20, 256 << 10);
     let memory = options.memory.clone();
     let full = memory.available();
     let spider = std::sync::Arc::new(spider(options));
@@ -203,4 +204,115 @@ async fn bodies_wait_for_memory_and_all_arrive() {
     assert!(memory.available() < full);
     drop(result);
     assert_eq!(memory.available(), full);
+}
+
+#[tokio::test]
+async fn a_large_body_goes_to_disk_as_it_came() {
+    let body: Vec<u8> = (0..5_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let mut chunked = Vec::new();
+    for chunk in body.chunks(70_001) {
+        chunked.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
+        chunked.extend(chunk);
+        chunked.extend(b"\r\n");
+    }
+    chunked.extend(b"0\r\n\r\n");
+    let plain = format!("Content-Type: text/html\r\nContent-Length: {}", body.len());
+    let film = format!("Content-Type: video/mp4\r\nContent-Length: {}", body.len());
+    for (fields, sent, read) in [
+        (plain.as_str(), &body, 3_000_000),
+        (&film, &body, 0),
+        (
+            "Content-Type: text/html\r\nTransfer-Encoding: chunked",
+            &chunked,
+            3_000_000,
+        ),
+        (
+            "Content-Type: text/html\r\nConnection: close",
+            &body,
+            3_000_000,
+        ),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n");
+        let site = Site::once([head.as_bytes(), sent].concat()).await;
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = options();
+        options.spool = Some(SpoolDir::new(dir.path().to_owned(), 4));
+        options.limits.max_decoded_bytes = 3_000_000;
+        // Less than the body: on disk there is room enough.
+        options.memory = ByteBudget::new(4 << 20, 1 << 20);
+        let (memory, full) = (options.memory.clone(), options.memory.available());
+        let spider = spider(options);
+        let result = fetch(&spider, &site.url("/")).await;
+        assert_eq!(class(&result), C::Success, "{fields}");
+        let exchange = result.exchange.unwrap();
+        assert_eq!(exchange.response, head, "{fields}");
+        let spooled = exchange.spooled.as_ref().unwrap();
+        assert_eq!(spooled.size(), sent.len() as u64, "{fields}");
+        let mut stored = vec![0; sent.len()];
+        spooled.file().read_exact_at(&mut stored, 0).unwrap();
+        assert!(&stored == sent, "{fields}");
+        assert!(exchange.body == body[..read], "{fields}");
+        drop(exchange);
+        assert_eq!(memory.available(), full, "{fields}");
+        // The file has no name that could be left behind.
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_body_on_disk_is_cut_at_the_limit_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options();
+    options.spool = Some(SpoolDir::new(dir.path().to_owned(), 4));
+    options.limits.max_body_bytes = 2_500_000;
+    let spider = spider(options);
+    let page = "l".repeat(4_000_000);
+    for answer in [
+        ok(&page),
+        format!("HTTP/1.1 200 OK\r\n\r\n{page}").into_bytes(),
+    ] {
+        let site = Site::once(answer).await;
+        let result = fetch(&spider, &site.url("/")).await;
+        assert_eq!(class(&result), C::Truncated);
+        let exchange = result.exchange.unwrap();
+        assert_eq!(exchange.truncated, Some(Truncation::Length));
+        assert_eq!(exchange.spooled.unwrap().size(), 2_500_000);
+    }
+}
+
+#[tokio::test]
+async fn no_room_on_disk_is_not_the_servers_fault() {
+    let mut options = options();
+    options.spool = Some(SpoolDir::new("/nonexistent/spool".into(), 4));
+    let spider = spider(options);
+    let site = Site::once(ok(&"d".repeat(3_000_000))).await;
+    let result = fetch(&spider, &site.url("/")).await;
+    assert!(result.is_put_back() && result.exchange.is_none());
+    assert!(result.outcome.reason.contains("could not be kept on disk"));
+}
+
+#[tokio::test]
+async fn who_waits_for_us_is_not_charged_for_it() {
+    let memory = ByteBudget::new(1 << 20, 0);
+    let with_memory = |total_timeout| {
+        let mut options = options();
+        options.memory = memory.clone();
+        options.limits.total_timeout = total_timeout;
+        spider(options)
+    };
+    let patient = with_memory(Duration::from_secs(300));
+    let mut hogs = Vec::new();
+    while memory.available() > 256 << 10 {
+        let site = Site::once(ok(&"h".repeat(100_000))).await;
+        hogs.push(fetch(&patient, &site.url("/")).await);
+    }
+    // Nothing is left for a body that takes its server no time, for longer than any fetch may take.
+    let hasty = with_memory(Duration::from_secs(2));
+    let site = Site::once(ok(&"w".repeat(900_000))).await;
+    let url = site.url("/");
+    let waiting = tokio::spawn(async move { fetch(&hasty, &url).await });
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    drop(hogs);
+    let result = waiting.await.unwrap();
+    assert_eq!((class(&result), body(&result).len()), (C::Success, 900_000));
 }

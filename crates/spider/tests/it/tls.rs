@@ -212,3 +212,48 @@ fn unusable_options_are_refused() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_certificate_that_the_operator_names_is_believed_of_its_server() {
+    let named = |pem: String| {
+        let mut options = options();
+        options.tls.extra_roots_pem = pem.into_bytes();
+        spider(options)
+    };
+    // Made in a minute: it signed itself, and says that it is an authority.
+    let mut own = params("good.example");
+    own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // And one that an authority signed whom nobody knows.
+    let ca = issuer("in the cellar");
+    let mut old = own.clone();
+    old.not_before = date_time_ymd(2000, 1, 1);
+    old.not_after = date_time_ymd(2001, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let signed = |params: &CertificateParams| params.self_signed(&key).unwrap();
+    let by_ca = params("good.example").signed_by(&key, &ca).unwrap();
+    for (certificate, host, wanted) in [
+        (signed(&params("good.example")), "good.example", "success"),
+        (signed(&own), "good.example", "success"),
+        (by_ca, "good.example", "success"),
+        (
+            signed(&own),
+            "other.example",
+            "certificate for another name",
+        ),
+        (signed(&old), "good.example", "certificate expired"),
+    ] {
+        let spider = named(certificate.pem());
+        let address = serve(config(certificate.der().clone(), &key, &[])).await;
+        let result = fetch(&spider, &format!("https://{host}:{}/", address.port())).await;
+        let said = match class(&result) {
+            C::Success => "success",
+            _ => &result.outcome.reason,
+        };
+        assert_eq!(said, wanted);
+        // Somebody else's is not believed with it.
+        let other = serve(config(signed(&own).der().clone(), &key, &[])).await;
+        let strict = named(self::ca().pem());
+        let result = fetch(&strict, &format!("https://good.example:{}/", other.port())).await;
+        assert_eq!(class(&result), C::FailedTls);
+    }
+}

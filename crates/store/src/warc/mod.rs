@@ -1,5 +1,6 @@
 //! WARC files: rendering a group of records, writing, reading and recovering.
 
+pub(crate) mod bulk;
 #[cfg(test)]
 mod faults;
 pub(crate) mod group;

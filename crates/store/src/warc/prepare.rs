@@ -15,15 +15,17 @@ use orbweaver_model::{Exchange, FetchResult, Outcome, Protocol, Purpose, Timesta
 use crate::cdxj::IndexLine;
 use crate::date::Date;
 use crate::digest::{Digest, Digests, Place};
+use crate::error::StoreError;
 use crate::files::Layout;
 use crate::http_head;
 use crate::options::StoreOptions;
+use crate::warc::bulk::{self, Bulk};
 use crate::warc::reader::read_head_in;
 use crate::warc::render::{KEEP, Press, RecordId, RecordIds, Squeeze, one_line};
 
 /// Bodies below this are stored again instead of referred to: a revisit adds some 150 bytes of its own
 /// and a second read at replay.
-const MIN_REVISIT: usize = 1024;
+const MIN_REVISIT: u64 = 1024;
 
 /// The profile of a revisit whose payload is the same, bit by bit (WARC 1.1, section 6.7.2).
 pub(crate) const IDENTICAL: &str =
@@ -51,7 +53,9 @@ pub struct Capture<'a> {
 /// A group of records, ready to be appended.
 #[derive(Debug)]
 pub struct Prepared {
-    /// Response or revisit, and request.
+    /// The response, when it is too large for memory.
+    pub(crate) bulk: Option<Bulk>,
+    /// Response or revisit, unless that is in bulk, and request.
     pub(crate) bytes: Vec<u8>,
     pub(crate) last: Last,
     /// The line of the index up to where it depends on the place.
@@ -63,7 +67,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Bytes it takes, in memory and on disk.
+    /// Bytes it takes in memory.
     pub fn size(&self) -> usize {
         self.bytes.len() + self.last.size() + self.line.len()
     }
@@ -176,13 +180,28 @@ impl Archivist {
         }
     }
 
-    /// Renders an exchange; none when there was no answer, for then there is nothing to archive.
-    pub fn prepare(&self, capture: &Capture<'_>, scratch: &mut Scratch) -> Option<Prepared> {
-        let exchange = capture.result.exchange.as_ref()?;
+    /// Renders an exchange; none when there was no answer, for then there is nothing to archive. It fails only
+    /// when the answer is on disk and that cannot be read or has no room left.
+    pub fn prepare(
+        &self,
+        capture: &Capture<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Prepared>, StoreError> {
+        let Some(exchange) = capture.result.exchange.as_ref() else {
+            return Ok(None);
+        };
         let response = exchange.response.as_ref();
-        let (head, body) = response.split_at_checked(http_head::head_len(response))?;
-        let digest = Digest::of(body);
-        let original = self.original(exchange, head, body, digest);
+        let split = response.split_at_checked(http_head::head_len(response));
+        let Some((head, body)) = split else {
+            return Ok(None);
+        };
+        let failed = |e| StoreError::io("keep a large body in", &self.layout.warc, e);
+        let spooled = exchange.spooled.as_deref();
+        let (digest, body_len) = match spooled {
+            Some(spooled) => (bulk::digest_of(spooled).map_err(failed)?, spooled.size()),
+            None => (Digest::of(body), body.len() as u64),
+        };
+        let original = self.original(exchange, head, body_len, digest);
         let captured = capture.result.started;
         let date = Date::new(captured);
         let common = Common {
@@ -196,10 +215,21 @@ impl Archivist {
         let mut bytes = std::mem::take(&mut scratch.group);
         bytes.clear();
         let unchanged = common.unchanged();
+        let mut bulk = None;
         let length = match (&original, unchanged) {
             (_, Some(since)) => common.not_modified(scratch, since, &mut bytes),
             (Some(original), _) => common.revisit(scratch, head, digest, original, &mut bytes),
-            (None, None) => common.response(scratch, head, digest, &mut bytes),
+            (None, None) => match spooled {
+                None => common.response(scratch, head, digest, &mut bytes),
+                Some(body) => {
+                    let press = common.response_head(scratch, digest);
+                    let record = press.finish_head(head.len() as u64 + body.size());
+                    let dir = &self.layout.warc;
+                    let made =
+                        bulk::press(dir, record, head, body, squeeze(head)).map_err(failed)?;
+                    bulk.insert(made).len
+                }
+            },
         };
         common.request(scratch, &mut bytes);
         let fields = common.fields(original.as_ref());
@@ -213,7 +243,8 @@ impl Archivist {
         if bytes.capacity() <= KEEP {
             scratch.group = bytes;
         }
-        Some(Prepared {
+        Ok(Some(Prepared {
+            bulk,
             bytes: group,
             last: Last {
                 fields,
@@ -222,10 +253,10 @@ impl Archivist {
                 shared: common.shared,
             },
             line: line.render_start(),
-            payload: (original.is_none() && body.len() >= MIN_REVISIT).then_some(digest),
+            payload: (original.is_none() && body_len >= MIN_REVISIT).then_some(digest),
             captured,
             length,
-        })
+        }))
     }
 
     /// The stored record with the same payload. What cannot be read or does not agree in every bit of the
@@ -234,12 +265,12 @@ impl Archivist {
         &self,
         exchange: &Exchange,
         head: &[u8],
-        body: &[u8],
+        body_len: u64,
         digest: Digest,
     ) -> Option<Original> {
         // A redirect is replayed without its body by pywb when it is a revisit, so it never becomes one.
         let redirect = http_head::status(head).is_some_and(|status| (300..400).contains(&status));
-        if body.len() < MIN_REVISIT || exchange.truncated.is_some() || redirect {
+        if body_len < MIN_REVISIT || exchange.truncated.is_some() || redirect {
             return None;
         }
         let place = self.digests.find(digest)?;
@@ -275,6 +306,12 @@ impl Common<'_> {
         digest: Digest,
         out: &mut Vec<u8>,
     ) -> u64 {
+        let press = self.response_head(scratch, digest);
+        press.finish(&[&self.exchange.response], squeeze(head), out)
+    }
+
+    /// The head of the response, all but its length.
+    fn response_head<'p>(&self, scratch: &'p mut Scratch, digest: Digest) -> &'p mut Press {
         let press = self.begin(&mut scratch.press, "response", self.id);
         press
             .text("Content-Type", "application/http;msgtype=response")
@@ -282,12 +319,7 @@ impl Common<'_> {
         if let Some(truncation) = self.exchange.truncated {
             press.text("WARC-Truncated", truncation.as_str());
         }
-        let squeeze = if is_compressed(head) {
-            Squeeze::Stored
-        } else {
-            Squeeze::Dense
-        };
-        press.finish(&[&self.exchange.response], squeeze, out)
+        press
     }
 
     fn revisit(
@@ -437,6 +469,14 @@ pub(crate) fn describe(head: &[u8], revisit: bool, digest: String) -> IndexLine 
         length: 0,
         offset: 0,
         filename: String::new(),
+    }
+}
+
+/// How hard a response with this head is compressed.
+fn squeeze(head: &[u8]) -> Squeeze {
+    match is_compressed(head) {
+        true => Squeeze::Stored,
+        false => Squeeze::Dense,
     }
 }
 

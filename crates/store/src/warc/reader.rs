@@ -189,10 +189,19 @@ impl Records {
             let what = format!("a block of {} bytes, more than is read at once", self.left);
             return Err(StoreError::damaged(&self.path, self.offset, what));
         }
+        self.read_up_to(max)
+    }
+
+    /// The block of the current record up to `max` bytes.
+    pub(crate) fn read_up_to(&mut self, max: u64) -> Result<Vec<u8>, StoreError> {
         let mut block = Vec::new();
         let mut buffer = [0; 16 << 10];
         loop {
-            let read = self.read(&mut buffer)?;
+            let room = max.saturating_sub(block.len() as u64);
+            let room = usize::try_from(room)
+                .unwrap_or(usize::MAX)
+                .min(buffer.len());
+            let read = self.read(buffer.get_mut(..room).unwrap_or_default())?;
             if read == 0 {
                 return Ok(block);
             }
@@ -352,6 +361,19 @@ pub(crate) fn read_next(
         return Ok(None);
     };
     let block = records.read_block(max)?;
+    let end = records.finish()?;
+    Ok(Some(StoredRecord { head, block, end }))
+}
+
+/// The next record with the first `max` bytes of its block; the rest is read and verified.
+pub(crate) fn read_beginning(
+    records: &mut Records,
+    max: u64,
+) -> Result<Option<StoredRecord>, StoreError> {
+    let Some(head) = records.next_head()? else {
+        return Ok(None);
+    };
+    let block = records.read_up_to(max)?;
     let end = records.finish()?;
     Ok(Some(StoredRecord { head, block, end }))
 }

@@ -310,6 +310,12 @@ fn clear_strays(layout: &Layout) -> Result<(), StoreError> {
             files::remove(&layout.cdxj.join(name))?;
         }
     }
+    // A large body on its way, on a file system that has no files without a name.
+    for name in names(&layout.warc)? {
+        if name.starts_with(".tmp") {
+            files::remove(&layout.warc.join(name))?;
+        }
+    }
     files::sync_dir(&layout.cdxj)
 }
 

@@ -109,6 +109,13 @@ impl Press {
         self
     }
 
+    /// Ends the head of a record whose block of `len` bytes comes from elsewhere, and gives it out.
+    pub(crate) fn finish_head(&mut self, len: u64) -> &[u8] {
+        self.field("Content-Length", len);
+        self.raw.extend_from_slice(b"\r\n");
+        &self.raw
+    }
+
     /// Adds the block, given in parts, and appends the record to `out` as one gzip member. Returns the
     /// member's length.
     pub(crate) fn finish(&mut self, block: &[&[u8]], squeeze: Squeeze, out: &mut Vec<u8>) -> u64 {

@@ -5,10 +5,11 @@
 //! to what was synced and the rest is written again.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
+use crate::warc::bulk::FileReader;
 
 /// What a tail writes to: a file, or a test double that runs out of space.
 pub(crate) trait Medium: Send {
@@ -86,6 +87,21 @@ impl Tail {
         self.unsynced.extend_from_slice(bytes);
     }
 
+    /// Copies the first `len` bytes of a file to the end and makes everything durable. After a failure
+    /// the file ends where it did before.
+    pub(crate) fn append_file(&mut self, source: &File, len: u64) -> Result<(), StoreError> {
+        self.sync()?;
+        let copied = copy(self.medium.as_mut(), source, len);
+        if let Err(e) = copied.and_then(|()| self.medium.sync()) {
+            self.torn = true;
+            // If even this fails it is tried again before the next write.
+            let _ = self.cut_back();
+            return Err(StoreError::io("write", &self.path, e));
+        }
+        self.synced += len;
+        Ok(())
+    }
+
     /// Bytes that are not durable yet.
     pub(crate) fn unsynced(&self) -> usize {
         self.unsynced.len()
@@ -142,5 +158,27 @@ impl Tail {
             .map_err(|e| StoreError::io("cut", &self.path, e))?;
         self.torn = false;
         Ok(())
+    }
+}
+
+fn copy(medium: &mut dyn Medium, source: &File, len: u64) -> io::Result<()> {
+    let mut source = FileReader::new(source, len);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let read = match source.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        let mut rest = buffer.get(..read).unwrap_or_default();
+        while !rest.is_empty() {
+            match medium.append(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(wrote) => rest = rest.get(wrote..).unwrap_or_default(),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
     }
 }

@@ -114,10 +114,18 @@ impl Writer {
         if self.current.is_none() {
             self.current = Some(self.begin(prepared.captured)?);
         }
+        if prepared.bulk.is_some() {
+            self.sync()?;
+        }
         let Some(file) = &mut self.current else {
             return Err(StoreError::Stopped);
         };
         let offset = file.warc.len();
+        if let Some(bulk) = &prepared.bulk {
+            // Durable at once, for it is too large to be kept until the next sync. Without the records that
+            // follow it is a torn end, as any other part of a group.
+            file.warc.append_file(&bulk.file, bulk.len)?;
+        }
         file.warc.push(&prepared.bytes);
         let mut last = Vec::new();
         (prepared.last).render(&mut self.press, file.info, offset, &mut last);

@@ -7,6 +7,7 @@
 )]
 
 mod archive;
+mod bulk;
 mod check;
 mod fixture;
 mod forgery;

@@ -48,6 +48,7 @@ impl Sample {
             protocol: Protocol::Http1,
             truncated: None,
             response: response.into(),
+            spooled: None,
         };
         Self {
             surt: format!("org,example){path}"),
@@ -89,7 +90,7 @@ impl Sample {
             outcome: &self.result.outcome,
             via: Some("http://example.org/"),
         };
-        archivist.prepare(&capture, scratch).unwrap()
+        archivist.prepare(&capture, scratch).unwrap().unwrap()
     }
 }
 

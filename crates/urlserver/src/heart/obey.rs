@@ -122,11 +122,22 @@ impl Heart {
                 self.learn(&job, status, Vec::new(), None, now);
             }
             RobotsAnswer::Unreachable { outcome, wait } => self.miss(&job, outcome, wait, now),
+            RobotsAnswer::PutBack => {
+                let url = job.url.clone();
+                let hops = job.hops;
+                self.ask_at(job, url, hops, now);
+            }
         }
     }
 
     /// The file moved: its new place is asked, on that host's time.
     fn follow(&mut self, job: RobotsJob, url: CrawlUrl, now: Timestamp) {
+        let hops = job.hops + 1;
+        self.ask_at(job, url, hops, now);
+    }
+
+    /// A robots.txt is asked for at this URL, when the turn of its host comes.
+    fn ask_at(&mut self, job: RobotsJob, url: CrawlUrl, hops: usize, now: Timestamp) {
         if self.draining {
             self.with_host(&job.host, now, |host| host.origin(job.door).forget());
             return;
@@ -147,11 +158,7 @@ impl Heart {
             }
         };
         if let Some(found) = self.bench.get_mut(slot) {
-            found.jobs.push_back(RobotsJob {
-                url,
-                hops: job.hops + 1,
-                ..job
-            });
+            found.jobs.push_back(RobotsJob { url, hops, ..job });
         }
         self.settle(slot, now);
     }

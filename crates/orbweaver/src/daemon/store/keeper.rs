@@ -180,7 +180,7 @@ impl Keeper {
             let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
             self.archivist.prepare(&capture, scratch)
         });
-        let Some(prepared) = prepared else {
+        let Ok(Some(prepared)) = prepared else {
             self.books.memory().remove(entry.key);
             let _ = reply.send(Verdict::Refused);
             return;
@@ -285,6 +285,7 @@ fn result(entry: &Entry, url: CrawlUrl, response: Bytes) -> FetchResult {
             protocol: Protocol::Http1,
             truncated: record.cut,
             response,
+            spooled: None,
         }),
     }
 }
