@@ -3,7 +3,7 @@
 //! that counts as done can always be read back.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -18,6 +18,7 @@ use orbweaver_model::{
 use orbweaver_spider::AddressPolicy;
 use orbweaver_store::{Archive, Archivist, Capture, Scratch};
 
+use crate::counters::Counters;
 use crate::helm::lock;
 use crate::indexer::Indexer;
 use crate::log::{Log, LogLine};
@@ -26,7 +27,6 @@ use crate::redirect;
 use crate::retry::Decision;
 use crate::revisit;
 use crate::seeds::SeedWatch;
-use crate::summary::Cut;
 
 /// Above this backlog a worker that submits is likely to wait, and must not hold up its neighbours.
 const BUSY_BACKLOG: usize = 4 << 20;
@@ -119,47 +119,11 @@ impl Shelf {
     }
 }
 
-/// What the progress line counts as it happens.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    /// Answers to pages, whatever they were.
-    pub(crate) answers: AtomicU64,
-    /// Documents among them.
-    pub(crate) documents: AtomicU64,
-    /// Failures among them.
-    pub(crate) failed: AtomicU64,
-    /// Bytes received.
-    pub(crate) bytes: AtomicU64,
-    /// Documents that were cut, by what cut them.
-    pub(crate) cut: CutCounters,
-}
-
-/// Documents that are not whole.
-#[derive(Debug, Default)]
-pub(crate) struct CutCounters {
-    /// They passed the size limit.
-    pub(crate) by_size: AtomicU64,
-    /// They did not come in time.
-    pub(crate) by_time: AtomicU64,
-    /// The server ended them, or their encoding is damaged.
-    pub(crate) by_server: AtomicU64,
-}
-
 /// A result, read.
 struct Reading {
     outcome: Outcome,
     redirect: Option<String>,
     links: Vec<NewLink>,
-}
-
-impl CutCounters {
-    pub(crate) fn now(&self) -> Cut {
-        Cut {
-            size: self.by_size.load(Ordering::Relaxed),
-            time: self.by_time.load(Ordering::Relaxed),
-            server: self.by_server.load(Ordering::Relaxed),
-        }
-    }
 }
 
 thread_local! {

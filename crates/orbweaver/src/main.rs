@@ -7,6 +7,7 @@ mod cli;
 mod clock;
 mod config;
 mod control;
+mod counters;
 mod crawl_dir;
 mod daemon;
 mod desk;

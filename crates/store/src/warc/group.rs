@@ -5,7 +5,8 @@ use crate::date::{Date, parse_iso};
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::http_head;
-use crate::warc::prepare::{NO_DIGEST, NOT_MODIFIED, OFFSET, WARCINFO_ID, describe};
+use crate::warc::last::{OFFSET, WARCINFO_ID};
+use crate::warc::prepare::{NO_DIGEST, NOT_MODIFIED, describe};
 use crate::warc::reader::{RecordHead, Records, StoredRecord, read_next};
 
 /// Bytes of a request or metadata block; what we write is far smaller.

@@ -4,6 +4,7 @@ pub(crate) mod bulk;
 #[cfg(test)]
 mod faults;
 pub(crate) mod group;
+pub(crate) mod last;
 pub(crate) mod prepare;
 pub(crate) mod reader;
 pub(crate) mod recover;

@@ -20,6 +20,7 @@ use crate::files::Layout;
 use crate::http_head;
 use crate::options::StoreOptions;
 use crate::warc::bulk::{self, Bulk};
+use crate::warc::last::Last;
 use crate::warc::reader::read_head_in;
 use crate::warc::render::{KEEP, Press, RecordId, RecordIds, Squeeze, one_line};
 
@@ -79,49 +80,6 @@ impl Prepared {
         rest.split('"').next()
     }
 }
-
-/// The metadata record of a group, all but the place of the group.
-#[derive(Debug)]
-pub(crate) struct Last {
-    /// The fields that all records of the group have.
-    shared: String,
-    /// The block, up to where it depends on the place.
-    fields: String,
-    /// Identifier of the response or revisit.
-    main: RecordId,
-    id: RecordId,
-}
-
-impl Last {
-    /// Appends the record to `out`. It says where the group begins, and in which file, by the identifier of
-    /// the file's first record: random, and known to nobody who could put bytes into a body. That is what
-    /// recovery goes by after damage, when it looks for the next group that was really written there.
-    pub(crate) fn render(&self, press: &mut Press, file: RecordId, offset: u64, out: &mut Vec<u8>) {
-        let block = format!("{}{OFFSET}: {offset}\r\n", self.fields);
-        press
-            .begin("metadata", self.id)
-            .lines(&self.shared)
-            .text("Content-Type", "application/warc-fields")
-            .text("WARC-Concurrent-To", self.main.as_str())
-            .text(WARCINFO_ID, file.as_str())
-            .text(
-                "WARC-Block-Digest",
-                &Digest::of(block.as_bytes()).labelled(),
-            )
-            .finish(&[block.as_bytes()], Squeeze::Stored, out);
-    }
-
-    fn size(&self) -> usize {
-        // What the rest of the record and its gzip member take, about.
-        self.shared.len() + self.fields.len() + 384
-    }
-}
-
-/// The field of a metadata record that names the first record of its file (WARC 1.1, section 5.11).
-pub(crate) const WARCINFO_ID: &str = "WARC-Warcinfo-ID";
-
-/// The field in the block of a metadata record that says where its group begins.
-pub(crate) const OFFSET: &str = "offset";
 
 /// The buffers of one preparing thread.
 pub struct Scratch {

@@ -15,7 +15,7 @@ use memchr::memmem;
 
 use crate::error::StoreError;
 use crate::warc::group::{Groups, Item, MAX_SIDE_BLOCK, place_of};
-use crate::warc::prepare::WARCINFO_ID;
+use crate::warc::last::WARCINFO_ID;
 use crate::warc::reader::{Records, read_at};
 
 /// How a gzip member begins that libdeflate wrote: no name, no time.
