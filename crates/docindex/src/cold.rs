@@ -104,6 +104,7 @@ impl Cold {
             &mut store.hosts,
             &mut store.robots,
             &mut store.seeds,
+            &mut store.reconsider,
         ];
         for (table, space) in ours.into_iter().zip(self.spaces.iter().skip(1)) {
             *table = Table::cold(table.name(), Arc::clone(space));

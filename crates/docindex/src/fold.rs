@@ -14,8 +14,9 @@ pub(crate) mod claims;
 mod clock;
 #[cfg(test)]
 mod grouping;
+mod meet;
 mod promote;
-mod seeds;
+mod reconsider;
 mod visits;
 
 use std::collections::HashMap;
@@ -60,6 +61,8 @@ pub(crate) struct Fold {
     pub(crate) next_visit: Option<Timestamp>,
     /// The latest time that the fold was told.
     pub(crate) latest: Timestamp,
+    /// URLs that are to be judged again.
+    pub(crate) reconsidering: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -89,6 +92,7 @@ impl Fold {
             next_due: None,
             next_visit: None,
             latest: Timestamp::default(),
+            reconsidering: 0,
         }
     }
 
@@ -139,6 +143,13 @@ impl Fold {
                 outcome,
                 at,
             } => self.exhaust(*host, *spent, outcome, *at, tx),
+            Event::Reconsider { keys } => self.reconsider(keys, tx),
+            Event::Reconsidered { keys } => self.reconsidered(keys, tx),
+            Event::Reopen { keys, at } => self.ask_again(keys, *at, tx),
+            Event::Judged { rules } => {
+                tx.meta("rules", rules);
+                Ok(())
+            }
             Event::Results { position } => {
                 self.results = self.results.max(*position);
                 tx.meta("results", &self.results);
@@ -208,10 +219,10 @@ impl Fold {
     fn links(&mut self, links: &[NewLink], at: Timestamp, tx: &mut Tx<'_>) -> Result<()> {
         for NewLink { link, refused } in links {
             let key = link.url.key(self.seed);
-            if !self.seen.insert(key)? {
-                if link.kind == LinkKind::Seed && refused.is_none() {
-                    self.readmit(key, link, tx)?;
-                }
+            let is_new = self.seen.insert(key)?;
+            self.seen.note(key, link.kind.role(link.depth));
+            if !is_new {
+                self.meet_again(key, link, refused.is_none(), tx)?;
                 continue;
             }
             self.last_doc = self.last_doc.wrapping_add(1).max(1);
@@ -224,6 +235,7 @@ impl Fold {
                 via: link.via,
                 chain: link.chain.clone(),
                 seen: at,
+                latent: None,
             };
             tx.put(&tx.store().urls, &key.to_bytes(), &record);
             if record.kind == LinkKind::Seed {
@@ -237,9 +249,14 @@ impl Fold {
             let spent = (host.record.spent)
                 .filter(|spent| !(exempt && *spent == Spent::Pages))
                 .map(|spent| refusal(spent, &record.url));
+            let by_rule = refused.is_some();
             match refused.clone().or(spent) {
                 Some(outcome) => {
-                    self.finish(key, unasked(outcome, at), tx);
+                    let fate = Fate {
+                        refused: by_rule,
+                        ..unasked(outcome, at)
+                    };
+                    self.finish(key, fate, tx);
                     self.blame(key, &record.chain, tx)?;
                 }
                 None => {
@@ -314,6 +331,7 @@ impl Fold {
         let fate = Fate {
             attempts: attempts.saturating_add(u8::from(asked)),
             asked: asked || was_asked,
+            refused: false,
             due: None,
             report,
             earlier: before.map(Fate::into_earlier).unwrap_or_default(),
@@ -350,6 +368,7 @@ impl Fold {
         self.hosts.learn(key.host, report, asked && !was_asked);
         let fate = Fate {
             asked: asked || was_asked,
+            refused: false,
             revisit: before.as_ref().and_then(|fate| fate.revisit.clone()),
             earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             attempts: attempts.saturating_add(1),

@@ -133,6 +133,14 @@ impl Hosts {
         self.by_hash.get(&hash)
     }
 
+    /// The hosts with certain names.
+    pub(crate) fn named(&self, of: &dyn Fn(&str) -> bool) -> impl Iterator<Item = u64> {
+        let hosts = self.by_hash.iter();
+        hosts
+            .filter(move |(_, host)| of(&host.record.name))
+            .map(|(hash, _)| *hash)
+    }
+
     /// The host, when only what this process knows of it changes: its record need not be written.
     fn known(&mut self, hash: u64) -> &mut Host {
         self.by_hash.entry(hash).or_default()

@@ -19,7 +19,7 @@ use crate::log::{LocalLog, PartitionLog};
 use crate::reader::{Reader, Shared};
 use crate::record::{HostRecord, decode};
 use crate::salvage::rescue;
-use crate::seen::Seen;
+use crate::seen::{Seen, Tracking};
 use crate::tx::Tx;
 
 /// How the doc index is opened.
@@ -35,6 +35,8 @@ pub struct IndexOptions {
     pub domain_of: DomainOf,
     /// Finished URLs are visited again when they are due.
     pub recrawl: bool,
+    /// Which links to known URLs can still matter.
+    pub tracking: Tracking,
 }
 
 impl Default for IndexOptions {
@@ -45,6 +47,7 @@ impl Default for IndexOptions {
             budgets: Budgets::default(),
             domain_of: |host| host,
             recrawl: false,
+            tracking: Tracking::default(),
         }
     }
 }

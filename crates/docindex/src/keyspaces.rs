@@ -12,6 +12,7 @@
 //! | `hosts` | host hash | [`HostRecord`] |
 //! | `robots` | origin | robots.txt |
 //! | `seeds` | URL | nothing |
+//! | `reconsider` | host hash, URL hash | nothing |
 //!
 //! All keys are big-endian, so that they sort as they count, and what belongs to a host lies together.
 
@@ -64,6 +65,7 @@ pub(crate) struct Keyspaces {
     pub(crate) hosts: Table,
     pub(crate) robots: Table,
     pub(crate) seeds: Table,
+    pub(crate) reconsider: Table,
 }
 
 impl Keyspaces {
@@ -83,6 +85,7 @@ impl Keyspaces {
             hosts: Table::closed("hosts"),
             robots: Table::closed("robots"),
             seeds: Table::closed("seeds"),
+            reconsider: Table::closed("reconsider"),
         }
     }
 
@@ -166,6 +169,7 @@ impl Keyspaces {
             hosts: open("hosts")?,
             robots: open("robots")?,
             seeds: open("seeds")?,
+            reconsider: open("reconsider")?,
             // Four are much in use, each with one that fills and one or two on their way to disk: a quarter
             // of the memory is in use at most times.
             buffer: (memory / 32).clamp(1 << 20, 32 << 20),
@@ -220,7 +224,7 @@ impl Keyspaces {
     }
 
     /// All keyspaces.
-    pub(crate) fn tables(&self) -> [&Table; 10] {
+    pub(crate) fn tables(&self) -> [&Table; 11] {
         [
             &self.meta,
             &self.urls,
@@ -232,6 +236,7 @@ impl Keyspaces {
             &self.hosts,
             &self.robots,
             &self.seeds,
+            &self.reconsider,
         ]
     }
 

@@ -18,7 +18,7 @@ use crate::hosts::Hosts;
 use crate::index::IndexOptions;
 use crate::keyspaces::{Keyspaces, read_due_key};
 use crate::reader::Shared;
-use crate::record::{HostRecord, decode};
+use crate::record::{HostRecord, LinkRecord, decode};
 use crate::seen::Seen;
 use crate::tables::Table;
 use crate::tx::Tx;
@@ -56,7 +56,7 @@ impl Begun {
         tx.meta("seed", &seed);
         tx.commit()?;
         let shared = Shared::of(&store);
-        let seen = Arc::new(Seen::new(shared.clone()));
+        let seen = Arc::new(Seen::new(shared.clone(), options.tracking));
         let (fold, filling) = load(&store, seed, seen, options, After::Process)?;
         Ok(Self {
             applied: store.meta("applied")?.unwrap_or(0),
@@ -120,6 +120,7 @@ pub(crate) fn load(
     fold.results = store.meta("results")?.unwrap_or(0);
     fold.next_visit = first.and_then(|key| Some(read_due_key(&key)?.0));
     fold.last_batch = last_batch;
+    fold.reconsidering = store.reconsider.iter().count() as u64;
     fold.keep_claims(claims);
     let filling = read_known(store, &fold, options)?;
     Ok((fold, filling))
@@ -154,10 +155,15 @@ fn read_known(store: &Keyspaces, fold: &Fold, options: &IndexOptions) -> Result<
 
 fn fill(urls: &Table, seen: &Seen, stop: &AtomicBool) -> Result<()> {
     for row in urls.iter() {
-        let Ok(bytes) = row.key()?.as_ref().try_into() else {
+        let (key, value) = row.into_inner()?;
+        let Ok(bytes) = key.as_ref().try_into() else {
             continue;
         };
-        if !seen.fill(UrlKey::from_bytes(bytes)) || stop.load(Ordering::Relaxed) {
+        let record = match seen.reads_records() {
+            true => Some(decode::<LinkRecord>("urls", &value)?),
+            false => None,
+        };
+        if !seen.fill(UrlKey::from_bytes(bytes), record.as_ref()) || stop.load(Ordering::Relaxed) {
             return Ok(());
         }
     }

@@ -76,6 +76,13 @@ impl Shared {
         store.urls.contains_key(key.to_bytes())
     }
 
+    /// The record of a URL in the store.
+    pub(crate) fn link(&self, key: UrlKey) -> Result<Option<LinkRecord>> {
+        let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let bytes = store.urls.get(key.to_bytes())?;
+        bytes.map(|bytes| decode("urls", &bytes)).transpose()
+    }
+
     fn get(&self) -> Keyspaces {
         self.0
             .read()

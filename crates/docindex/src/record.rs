@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use orbweaver_model::{
-    Candidate, Claimed, Column, CrawlUrl, LinkKind, Outcome, Pace, Report, Revisit, Spent,
+    Candidate, Claimed, Column, CrawlUrl, LinkKind, Outcome, Pace, Report, Revisit, Role, Spent,
     Timestamp, UrlKey,
 };
 
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// The format of everything in the doc index; `docs/formats/docindex.md` describes it.
 pub const FORMAT: u8 = 4;
 
-/// How a URL became known. Written once.
+/// How a URL became known, and the best of the links to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {
     /// Its number, counted from 1 in the order of acceptance.
@@ -34,6 +34,9 @@ pub struct LinkRecord {
     pub chain: Vec<UrlKey>,
     /// When it became known.
     pub seen: Timestamp,
+    /// A page links to it as to a page, but that was refused and it was accepted as a requisite of another: kind and depth of
+    /// that link, which may be accepted yet.
+    pub latent: Option<(LinkKind, u16)>,
 }
 
 impl LinkRecord {
@@ -56,6 +59,11 @@ impl LinkRecord {
         }
     }
 
+    /// What the best link to it makes of it.
+    pub fn role(&self) -> Role {
+        self.kind.role(self.depth)
+    }
+
     /// The place in the queue of its host: by priority, then breadth first, then by age.
     pub fn rank(&self) -> u64 {
         (u64::from(self.priority) << 48) | (u64::from(self.depth) << 32) | u64::from(self.doc_id)
@@ -69,6 +77,8 @@ pub struct Fate {
     pub attempts: u8,
     /// True when a request was ever made for it: it is in the page budget of its host.
     pub asked: bool,
+    /// True when the rules of the crawl refuse it, so that nobody was asked; other rules or another link may let it in.
+    pub refused: bool,
     /// When it is to be asked for again; none when it is finished.
     pub due: Option<Timestamp>,
     /// What the last attempt came to.
@@ -303,6 +313,7 @@ mod tests {
             via: None,
             chain: Vec::new(),
             seen: Timestamp::from_millis(5),
+            latent: None,
         }
     }
 

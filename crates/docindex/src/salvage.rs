@@ -107,6 +107,7 @@ pub(crate) fn legible(keyspace: &'static str, key: &[u8], value: &[u8]) -> Resul
         "claims" => sized(8).and(decode::<ClaimRecord>(keyspace, value).map(drop)),
         "hosts" => sized(8).and(decode::<HostRecord>(keyspace, value).map(drop)),
         "due" | "visits" => sized(24),
+        "reconsider" => sized(16),
         "seeds" => Ok(()),
         "meta" if key == b"format" => Ok(()),
         _ if is_intact(value) => Ok(()),
@@ -183,6 +184,7 @@ impl Mending<'_> {
                     via: None,
                     chain: waiting.chain,
                     seen: Timestamp::default(),
+                    latent: None,
                 };
                 self.tx.put(&store.urls, &key.to_bytes(), &link);
             }
@@ -198,6 +200,13 @@ impl Mending<'_> {
             let key = row.key()?;
             if !store.urls.contains_key(&key)? {
                 self.tx.remove(&store.fates, &key);
+                self.wrote()?;
+            }
+        }
+        for row in store.reconsider.iter() {
+            let key = row.key()?;
+            if !store.urls.contains_key(&key)? {
+                self.tx.remove(&store.reconsider, &key);
                 self.wrote()?;
             }
         }

@@ -8,14 +8,22 @@
 //! The table has a share of the memory budget. While it holds every known URL it answers alone; when it does
 //! not, because it is still being filled or because they no longer fit, a miss is a question to the store.
 //! That is slower and never wrong: what has left the table was committed before.
+//!
+//! In crawls where it matters by which of its links a URL is judged (with a limit on depth, or with page requisites) the
+//! table also keeps the best link so far, in two bytes a URL: a worker passes on those links to known URLs that are better.
+
+mod table;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use orbweaver_model::UrlKey;
+use orbweaver_model::{Role, UrlKey};
 
 use crate::error::Result;
 use crate::reader::Shared;
+use crate::record::LinkRecord;
+
+use self::table::{Mark, Table};
 
 /// Parts with a lock each. The doc index alone adds URLs; every worker reads, and remembers what the store
 /// has told it.
@@ -27,6 +35,15 @@ const COMPLETE: u8 = 0;
 const FILLING: u8 = 1;
 /// Some of what is known is in the store only.
 const PARTIAL: u8 = 2;
+
+/// Which links to a known URL can still matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tracking {
+    /// Whether it is linked as a page or as a requisite.
+    pub roles: bool,
+    /// How far from a seed; only together with `roles`.
+    pub depths: bool,
+}
 
 /// A set of URL fingerprints that is read by many threads and grows in small steps.
 pub struct Seen {
@@ -41,13 +58,16 @@ pub struct Seen {
     /// The shard that is looked at after the next commit.
     next: AtomicUsize,
     store: Shared,
+    tracking: Tracking,
 }
 
 impl Seen {
     /// An empty set before an empty store.
-    pub(crate) fn new(store: Shared) -> Self {
+    pub(crate) fn new(store: Shared, tracking: Tracking) -> Self {
+        let shard = |_| RwLock::new(Shard::new(tracking.roles));
         Self {
-            shards: (0..SHARDS).map(|_| RwLock::new(Shard::default())).collect(),
+            shards: (0..SHARDS).map(shard).collect(),
+            tracking,
             state: AtomicU8::new(COMPLETE),
             known: AtomicU64::new(0),
             limit: AtomicUsize::new(usize::MAX),
@@ -62,34 +82,94 @@ impl Seen {
         self.find(key).unwrap_or(false)
     }
 
+    /// True when the URL is known and nothing can follow from another link of this kind to it. Like `contains`, it says no
+    /// when the store cannot be read.
+    pub fn is_old_news(&self, key: UrlKey, role: Role) -> bool {
+        if !self.tracking.roles {
+            return self.contains(key);
+        }
+        let mark = self.mark(key).unwrap_or(None);
+        mark.is_some_and(|mark| mark.with(self.as_tracked(role)) == mark)
+    }
+
+    /// Notes a link to a URL that is known.
+    pub(crate) fn note(&self, key: UrlKey, role: Role) {
+        if self.tracking.roles {
+            let role = self.as_tracked(role);
+            self.change(key.url, |shard| shard.note(key.url, role));
+        }
+    }
+
+    /// Where depth is not limited, all pages are equally near.
+    fn as_tracked(&self, role: Role) -> Role {
+        match role {
+            Role::Page(_) if !self.tracking.depths => Role::Page(0),
+            role => role,
+        }
+    }
+
     /// Adds a URL; true when it was not known before.
     pub(crate) fn insert(&self, key: UrlKey) -> Result<bool> {
         if self.find(key)? {
             return Ok(false);
         }
-        let new = self.change(key.url, |shard| shard.insert(key.url));
+        let new = self.change(key.url, |shard| shard.insert(key.url, Mark::NONE));
         self.known.fetch_add(u64::from(new), Ordering::Relaxed);
         Ok(new)
     }
 
     fn find(&self, key: UrlKey) -> Result<bool> {
+        if self.tracking.roles {
+            return Ok(self.mark(key)?.is_some());
+        }
         let complete = self.is_complete();
         if look(self.shard(key.url), |shard| shard.contains(key.url)) {
             return Ok(true);
         }
         let known = !complete && self.store.knows(key)?;
         if known {
-            let share = self.share();
-            self.change(key.url, |shard| {
-                shard.bytes() < share && shard.insert(key.url)
-            });
+            self.remember(key, Mark::NONE);
         }
         Ok(known)
     }
 
+    /// The best link to a URL; none when the URL is unknown.
+    fn mark(&self, key: UrlKey) -> Result<Option<Mark>> {
+        let complete = self.is_complete();
+        let mark = look(self.shard(key.url), |shard| shard.mark(key.url));
+        if mark.is_some() || complete {
+            return Ok(mark);
+        }
+        let record = self.store.link(key)?;
+        let mark = record.map(|record| self.mark_of(&record));
+        if let Some(mark) = mark {
+            self.remember(key, mark);
+        }
+        Ok(mark)
+    }
+
+    fn mark_of(&self, record: &LinkRecord) -> Mark {
+        let mark = Mark::NONE.with(self.as_tracked(record.role()));
+        record.latent.map_or(mark, |(kind, depth)| {
+            mark.with(self.as_tracked(kind.role(depth)))
+        })
+    }
+
+    /// Takes in what the store has told, when there is room.
+    fn remember(&self, key: UrlKey, mark: Mark) {
+        let share = self.share();
+        self.change(key.url, |shard| {
+            shard.bytes() < share && shard.insert(key.url, mark)
+        });
+    }
+
     /// Forgets everything, to be filled anew from a store that knows so many URLs. True when they fit.
     pub(crate) fn restart(&self, known: u64, limit: usize) -> bool {
-        let fits = known.saturating_mul(MOST_EACH) <= limit as u64;
+        let each = match self.tracking.roles {
+            true => MOST_EACH + MOST_FOR_MARK,
+            false => MOST_EACH,
+        };
+        let fits = known.saturating_mul(each) <= limit as u64;
         // Whoever finds nothing asks the store, before anything is gone.
         self.state
             .store(if fits { FILLING } else { PARTIAL }, Ordering::SeqCst);
@@ -99,17 +179,24 @@ impl Seen {
         for shard in &self.shards {
             let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
             // The old table goes before the new one comes.
-            *shard = Shard::default();
+            *shard = Shard::new(self.tracking.roles);
             if fits {
-                shard.young = Table::with_room(room);
+                shard.young = Table::with_room(room, self.tracking.roles);
             }
         }
         fits
     }
 
-    /// Takes in a URL that the store knows; false when more are of no use.
-    pub(crate) fn fill(&self, key: UrlKey) -> bool {
-        self.change(key.url, |shard| shard.insert(key.url));
+    /// True when the records of URLs are needed to fill it, and not only their keys.
+    pub(crate) fn reads_records(&self) -> bool {
+        self.tracking.roles
+    }
+
+    /// Takes in a URL that the store knows, with its record when that is needed; false when more are of no use.
+    pub(crate) fn fill(&self, key: UrlKey, record: Option<&LinkRecord>) -> bool {
+        let mark = record.map_or(Mark::NONE, |record| self.mark_of(record));
+        // A link may have been noted since the record was read.
+        self.change(key.url, |shard| shard.merge(key.url, mark));
         self.state.load(Ordering::Relaxed) == FILLING
     }
 
@@ -182,19 +269,45 @@ fn look<T>(shard: &RwLock<Shard>, of: impl FnOnce(&Shard) -> T) -> T {
 }
 
 /// Two generations: when both together take too much, the older one is dropped.
-#[derive(Default)]
 struct Shard {
     young: Table,
     old: Table,
 }
 
 impl Shard {
+    fn new(keeps_marks: bool) -> Self {
+        Self {
+            young: Table::new(keeps_marks),
+            old: Table::new(keeps_marks),
+        }
+    }
+
+    fn mark(&self, fingerprint: u64) -> Option<Mark> {
+        self.young
+            .mark(fingerprint)
+            .or_else(|| self.old.mark(fingerprint))
+    }
+
+    fn note(&mut self, fingerprint: u64, role: Role) {
+        self.young.note(fingerprint, role);
+        self.old.note(fingerprint, role);
+    }
+
+    /// Adds a URL, or the best link to one that is there.
+    fn merge(&mut self, fingerprint: u64, mark: Mark) {
+        if !self.insert(fingerprint, mark) {
+            for role in mark.roles().into_iter().flatten() {
+                self.note(fingerprint, role);
+            }
+        }
+    }
+
     fn contains(&self, fingerprint: u64) -> bool {
         self.young.contains(fingerprint) || self.old.contains(fingerprint)
     }
 
-    fn insert(&mut self, fingerprint: u64) -> bool {
-        !self.old.contains(fingerprint) && self.young.insert(fingerprint)
+    fn insert(&mut self, fingerprint: u64, mark: Mark) -> bool {
+        !self.old.contains(fingerprint) && self.young.insert(fingerprint, mark)
     }
 
     fn bytes(&self) -> usize {
@@ -202,7 +315,8 @@ impl Shard {
     }
 
     fn shed(&mut self) {
-        let young = std::mem::take(&mut self.young);
+        let fresh = Table::new(self.young.keeps_marks());
+        let young = std::mem::replace(&mut self.young, fresh);
         self.old = match self.old.len {
             // The first time everything is in one table, and it alone takes too much.
             0 => young.half(),
@@ -211,94 +325,10 @@ impl Shard {
     }
 }
 
-/// An open-addressing table with linear probing; 0 marks an empty place.
-#[derive(Default)]
-struct Table {
-    places: Vec<u64>,
-    len: usize,
-}
-
-impl Table {
-    /// An empty table for about so many URLs, with places for a few more: shards are not filled all alike.
-    fn with_room(urls: usize) -> Self {
-        Self {
-            places: vec![0; urls / 5 * 6 + urls / 32],
-            len: 0,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.places.capacity() * size_of::<u64>()
-    }
-
-    fn contains(&self, fingerprint: u64) -> bool {
-        !self.places.is_empty() && self.find(stored(fingerprint)).is_ok()
-    }
-
-    fn insert(&mut self, fingerprint: u64) -> bool {
-        // Five sixths full at most: linear probing is still short there, and growing by an eighth instead
-        // of doubling keeps it at 9.6 to 10.8 bytes a URL. A URL is moved eight times for that, some 0.1 µs.
-        if (self.len + 1) * 6 > self.places.len() * 5 {
-            self.grow();
-        }
-        let value = stored(fingerprint);
-        let Err(free) = self.find(value) else {
-            return false;
-        };
-        if let Some(place) = self.places.get_mut(free) {
-            *place = value;
-            self.len += 1;
-        }
-        true
-    }
-
-    /// The place of a value, or else the free place where it belongs.
-    fn find(&self, value: u64) -> std::result::Result<usize, usize> {
-        let mut at = self.home(value);
-        loop {
-            match self.places.get(at) {
-                Some(0) => return Err(at),
-                Some(there) if *there == value => return Ok(at),
-                Some(_) => at += 1,
-                None => at = 0,
-            }
-        }
-    }
-
-    /// Maps the high bits onto any table size, so that sizes need not be powers of two.
-    fn home(&self, value: u64) -> usize {
-        ((u128::from(value) * self.places.len() as u128) >> 64) as usize
-    }
-
-    /// Every second URL.
-    fn half(&self) -> Self {
-        let mut half = Self::default();
-        for value in self.places.iter().filter(|value| **value != 0).step_by(2) {
-            half.insert(*value);
-        }
-        half
-    }
-
-    fn grow(&mut self) {
-        let size = (self.places.len() + self.places.len() / 8).max(64);
-        let old = std::mem::replace(&mut self.places, vec![0; size]);
-        for value in old.into_iter().filter(|value| *value != 0) {
-            if let Err(free) = self.find(value)
-                && let Some(place) = self.places.get_mut(free)
-            {
-                *place = value;
-            }
-        }
-    }
-}
-
 /// Bytes that a URL takes at most: 8 for its place, of which three in four are taken after a table has grown.
 const MOST_EACH: u64 = 11;
-
-/// 0 means "empty", so the fingerprint 0 is kept as 1.
-fn stored(fingerprint: u64) -> u64 {
-    fingerprint.max(1)
-}
+/// Bytes that the best link to it takes at most.
+const MOST_FOR_MARK: u64 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -308,7 +338,7 @@ mod tests {
     use crate::keyspaces::Keyspaces;
 
     fn seen() -> Seen {
-        Seen::new(Shared::of(&Keyspaces::closed()))
+        Seen::new(Shared::of(&Keyspaces::closed()), Tracking::default())
     }
 
     fn key(url: u64) -> UrlKey {
@@ -329,6 +359,42 @@ mod tests {
                 prop_assert_eq!(seen.contains(key(probe)), model.contains(&probe));
             }
         }
+    }
+
+    /// However links come, those that are better than all before are news and no others.
+    #[test]
+    fn the_best_link_is_kept() {
+        let store = Shared::of(&Keyspaces::closed());
+        let tracking = Tracking {
+            roles: true,
+            depths: true,
+        };
+        let seen = Seen::new(store, tracking);
+        for url in 2..3000 {
+            assert!(!seen.is_old_news(key(url), Role::Requisite));
+            assert!(seen.insert(key(url)).unwrap());
+            seen.note(key(url), Role::Page(7));
+        }
+        for url in 2..3000 {
+            assert!(seen.is_old_news(key(url), Role::Page(7)));
+            assert!(seen.is_old_news(key(url), Role::Page(8)));
+            assert!(!seen.is_old_news(key(url), Role::Page(6)));
+            assert!(!seen.is_old_news(key(url), Role::Requisite));
+            seen.note(key(url), Role::Requisite);
+            seen.note(key(url), Role::Page(2));
+            assert!(seen.is_old_news(key(url), Role::Requisite));
+            assert!(seen.is_old_news(key(url), Role::Page(2)));
+        }
+        let equally_near = Seen::new(
+            Shared::of(&Keyspaces::closed()),
+            Tracking {
+                roles: true,
+                depths: false,
+            },
+        );
+        equally_near.insert(key(5)).unwrap();
+        equally_near.note(key(5), Role::Page(7));
+        assert!(equally_near.is_old_news(key(5), Role::Page(1)));
     }
 
     #[test]

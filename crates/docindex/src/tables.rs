@@ -12,8 +12,18 @@ use crate::error::{Error, Result};
 use crate::faults;
 
 /// All keyspaces, in the order in which they are listed everywhere.
-pub(crate) const NAMES: [&str; 10] = [
-    "meta", "urls", "fates", "queue", "due", "visits", "claims", "hosts", "robots", "seeds",
+pub(crate) const NAMES: [&str; 11] = [
+    "meta",
+    "urls",
+    "fates",
+    "queue",
+    "due",
+    "visits",
+    "claims",
+    "hosts",
+    "robots",
+    "seeds",
+    "reconsider",
 ];
 
 /// A keyspace.

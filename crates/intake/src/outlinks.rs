@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, NewLink, Outcome, UrlKey};
+use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, NewLink, Outcome, Role, UrlKey};
 use url::Url;
 
 use crate::canonical::{CanonicalError, Canonicalizer, QueryEncoding};
@@ -49,7 +49,8 @@ pub struct PageRef<'a> {
 /// What became of the references of one page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PageLinks {
-    /// Links not known before, each once, with their verdicts, in the order of the page.
+    /// Links that tell something new, with their verdicts, in the order of the page: each URL once, or twice when it is
+    /// linked both as a page and as a requisite.
     pub links: Vec<NewLink>,
     /// URLs that were known before, each counted once however often the page refers to it.
     pub known: usize,
@@ -113,9 +114,6 @@ fn weighted(kind: LinkKind, weight: u8) -> u8 {
 /// Room made for the first new link of a page, because few pages that have one have only one.
 const FIRST_ROOM: usize = 24;
 
-/// The place of a URL that is known: no place among the new links of the page.
-const KNOWN: usize = usize::MAX;
-
 /// Turns references into links.
 #[derive(Debug)]
 pub struct Outlinks {
@@ -159,13 +157,29 @@ impl Outlinks {
         &self.traps
     }
 
-    /// From now on this URL counts as a seed.
-    pub fn admit_seed(&self, url: &CrawlUrl) {
+    /// From now on this URL counts as a seed. True when that makes the scope larger.
+    pub fn admit_seed(&self, url: &CrawlUrl) -> bool {
         let mut scope = self.scope.write().unwrap_or_else(PoisonError::into_inner);
-        scope.admit(url);
+        scope.admit(url)
     }
 
-    /// From now on new links are judged by this scope; what is known stays as it is.
+    /// Whether URLs of a host may be in scope for the sake of these seeds.
+    pub fn is_near(&self, seeds: &[CrawlUrl], host: &str) -> bool {
+        let scope = self.scope();
+        seeds.iter().any(|seed| scope.reaches(seed, host))
+    }
+
+    /// What the seeds make of the scope, in words that are the same for the same scope.
+    pub fn seeds_in_words(&self) -> String {
+        self.scope().seeds_in_words()
+    }
+
+    /// Whether the page requisites are wanted.
+    pub fn requisites(&self) -> bool {
+        self.scope().requisites()
+    }
+
+    /// From now on links are judged by this scope.
     pub fn set_scope(&self, scope: Scope) {
         *self.scope.write().unwrap_or_else(PoisonError::into_inner) = scope;
     }
@@ -192,13 +206,13 @@ impl Outlinks {
         NewLink { link, refused }
     }
 
-    /// The links of a page. `seen` is asked whether a URL is known already, before anything is
-    /// built for it.
+    /// The links of a page. `known` is asked whether a URL is known already so that nothing can follow from another link
+    /// like this one, before anything is built for it.
     pub fn links<'f>(
         &self,
         page: &PageRef<'_>,
         found: impl IntoIterator<Item = Found<'f>>,
-        seen: impl Fn(UrlKey) -> bool,
+        known: impl Fn(UrlKey, Role) -> bool,
     ) -> PageLinks {
         let mut out = PageLinks::default();
         let named = page.base.and_then(|href| named_base(page.url, href));
@@ -208,10 +222,10 @@ impl Outlinks {
         };
         // The text of one link after the other; only what is new becomes a URL of its own.
         let mut text = String::with_capacity(256);
-        // Each URL of the page once: where it stands among the new links, or that it is known. A page that refers to the
-        // same page in a hundred places is one page that links to it.
-        let mut places: HashMap<UrlKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
-        places.reserve(FIRST_ROOM);
+        // What the page has said of each URL so far. A page that refers to another in a hundred places is one page that
+        // links to it; but a URL that is shown as a picture and linked as a page is both.
+        let mut said: HashMap<UrlKey, Said, BuildHasherDefault<KeyHasher>> = HashMap::default();
+        said.reserve(FIRST_ROOM);
         for (index, found) in found.into_iter().enumerate() {
             if index >= self.max_of(found.kind) {
                 out.cut = true;
@@ -220,28 +234,39 @@ impl Outlinks {
             let Some(key) = self.resolve(page, &base, found, &mut text, &mut out) else {
                 continue;
             };
-            if let Some(&place) = places.get(&key) {
-                self.reconsider(page, out.links.get_mut(place), found.kind);
-            } else if seen(key) {
-                places.insert(key, KNOWN);
-                out.known += 1;
-                if let Some(level) = self.inlinks.note(key) {
+            let said = said.entry(key).or_default();
+            if said.has(found.kind) {
+                continue;
+            }
+            let is_first = *said == Said::default();
+            said.note(found.kind);
+            let depth = depth_of(page, found.kind);
+            if known(key, found.kind.role(depth)) {
+                out.known += usize::from(is_first);
+                if let Some(level) = is_first.then(|| self.inlinks.note(key)).flatten() {
                     let better = priority(found.kind).saturating_sub(2 * level);
                     out.promoted.push((key, better));
                 }
-            } else {
-                let Ok(url) = CrawlUrl::from_canonical(&text) else {
-                    out.unusable += 1;
-                    continue;
-                };
-                if out.links.is_empty() {
-                    out.links.reserve(FIRST_ROOM);
-                }
-                places.insert(key, out.links.len());
-                let mut link = link(page, url, found.kind);
-                link.priority = weighted(found.kind, found.weight);
-                out.links.push(self.judge_on(link, Some(page)));
+                continue;
             }
+            let Ok(url) = CrawlUrl::from_canonical(&text) else {
+                out.unusable += 1;
+                continue;
+            };
+            if out.links.is_empty() {
+                out.links.reserve(FIRST_ROOM);
+            }
+            let link = Link {
+                url,
+                kind: found.kind,
+                depth,
+                priority: weighted(found.kind, found.weight),
+                via: Some(page.key),
+                chain: Vec::new(),
+            };
+            let new = self.judge_on(link, Some(page));
+            said.accepted |= new.refused.is_none();
+            out.links.push(new);
         }
         out
     }
@@ -286,40 +311,46 @@ impl Outlinks {
     }
 
     /// Requisites are no links of the crawl unless they are asked for, and nothing is followed
-    /// from them but what style sheets need.
+    /// from them but what style sheets need. Whether something is a style sheet is for its content to say: it may have been
+    /// found by a link of any kind first.
     fn wants(&self, page: LinkKind, link: LinkKind) -> bool {
         if page.is_requisite() {
-            let sheet = matches!(page, LinkKind::Stylesheet | LinkKind::Css);
-            return sheet && link == LinkKind::Css && self.scope().requisites();
+            return link == LinkKind::Css && self.scope().requisites();
         }
         !link.is_requisite() || self.scope().requisites()
     }
+}
 
-    /// A URL that stands on a page twice gets the better of its verdicts: the picture of another
-    /// host may also be linked, and out of scope only as a page.
-    fn reconsider(&self, page: &PageRef<'_>, first: Option<&mut NewLink>, kind: LinkKind) {
-        let Some(first) = first else { return };
-        if first.refused.is_some() && first.link.kind != kind {
-            let again = self.judge_on(link(page, first.link.url.clone(), kind), Some(page));
-            if again.refused.is_none() {
-                *first = again;
-            }
+/// What a page has said of a URL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Said {
+    page: bool,
+    requisite: bool,
+    accepted: bool,
+}
+
+impl Said {
+    /// True when another link of this kind adds nothing.
+    fn has(self, kind: LinkKind) -> bool {
+        match kind.is_requisite() {
+            true => self.requisite || (self.page && self.accepted),
+            false => self.page,
+        }
+    }
+
+    fn note(&mut self, kind: LinkKind) {
+        match kind.is_requisite() {
+            true => self.requisite = true,
+            false => self.page = true,
         }
     }
 }
 
 /// Pictures and other requisites have the depth of their page, so that the deepest pages are shown
 /// whole; so have the files of a sitemap index. All else is one link further.
-fn link(page: &PageRef<'_>, url: CrawlUrl, kind: LinkKind) -> Link {
+fn depth_of(page: &PageRef<'_>, kind: LinkKind) -> u16 {
     let same_depth = kind.is_requisite() || kind == LinkKind::SitemapFile;
-    Link {
-        url,
-        kind,
-        depth: page.depth.saturating_add(u16::from(!same_depth)),
-        priority: priority(kind),
-        via: Some(page.key),
-        chain: Vec::new(),
-    }
+    page.depth.saturating_add(u16::from(!same_depth))
 }
 
 /// What a `<base>` makes the base URL, when that is a http or https URL. Else it is the page's own.
@@ -393,7 +424,7 @@ mod tests {
             nofollow: href.contains("nofollow"),
             weight: 50,
         });
-        outlinks.links(&page, found, seen)
+        outlinks.links(&page, found, |key, _| seen(key))
     }
 
     fn urls(out: &PageLinks) -> Vec<(&str, bool)> {
@@ -497,12 +528,13 @@ mod tests {
         assert_eq!(
             urls(&out),
             [
+                ("http://cdn.example/p.png", false),
                 ("http://cdn.example/p.png", true),
                 ("http://example.org/dir/s.css", true),
             ]
         );
         assert_eq!(
-            (out.links[0].link.kind, out.links[0].link.depth),
+            (out.links[1].link.kind, out.links[1].link.depth),
             (LinkKind::Img, 4)
         );
     }
@@ -515,11 +547,11 @@ mod tests {
             ("b.png", LinkKind::Css),
             ("c", LinkKind::Header),
         ];
-        let out = run(&outlinks, LinkKind::Stylesheet, None, &found, |_| false);
-        assert_eq!(urls(&out), [("http://example.org/dir/b.png", true)]);
-        let out = run(&outlinks, LinkKind::Script, None, &found, |_| false);
-        assert_eq!(out.links.len(), 0);
-        assert_eq!(out.unwanted, 3);
+        for page in [LinkKind::Stylesheet, LinkKind::Img] {
+            let out = run(&outlinks, page, None, &found, |_| false);
+            assert_eq!(urls(&out), [("http://example.org/dir/b.png", true)]);
+            assert_eq!(out.unwanted, 2);
+        }
     }
 
     #[test]

@@ -107,21 +107,49 @@ impl Scope {
         Ok(scope)
     }
 
-    /// Adds a seed: one that was named later, or the place that a seed has moved to.
-    pub fn admit(&mut self, seed: &CrawlUrl) {
-        let name = match self.options.kind {
-            ScopeKind::Domain => domain_or_host(seed.host()),
-            _ => seed.host(),
-        };
-        if !self.names.contains(name) {
+    /// Adds a seed: one that was named later, or the place that a seed has moved to. True when that makes the scope larger.
+    pub fn admit(&mut self, seed: &CrawlUrl) -> bool {
+        let name = self.name_of(seed.host());
+        let is_new = !self.names.contains(name);
+        if is_new {
             self.names.insert(name.into());
         }
         let prefix = directory(seed);
-        if let Err(place) = self
+        let place = self
             .prefixes
-            .binary_search_by(|known| (**known).cmp(prefix))
-        {
+            .binary_search_by(|known| (**known).cmp(prefix));
+        if let Err(place) = place {
             self.prefixes.insert(place, prefix.into());
+        }
+        match self.options.kind {
+            ScopeKind::Any => false,
+            ScopeKind::Host | ScopeKind::Domain => is_new,
+            ScopeKind::Prefix => is_new || place.is_err(),
+        }
+    }
+
+    /// Whether URLs of a host may be in scope for the sake of this seed.
+    pub fn reaches(&self, seed: &CrawlUrl, host: &str) -> bool {
+        self.name_of(seed.host()) == self.name_of(host)
+    }
+
+    /// What the seeds make of it, in words that are the same for the same scope.
+    pub(crate) fn seeds_in_words(&self) -> String {
+        let mut names: Vec<&str> = self.names.iter().map(|name| &**name).collect();
+        names.sort_unstable();
+        let prefixes: Vec<&str> = self.prefixes.iter().map(|prefix| &**prefix).collect();
+        match self.options.kind {
+            ScopeKind::Any => String::new(),
+            ScopeKind::Prefix => prefixes.join(" "),
+            ScopeKind::Host | ScopeKind::Domain => names.join(" "),
+        }
+    }
+
+    /// What of a host's name the scope goes by.
+    fn name_of<'h>(&self, host: &'h str) -> &'h str {
+        match self.options.kind {
+            ScopeKind::Domain => domain_or_host(host),
+            _ => host,
         }
     }
 

@@ -50,7 +50,7 @@ fn nanoseconds_a_link() {
                 nofollow: false,
                 weight: 50,
             });
-            links += outlinks.links(&page, found, |_| known).links.len();
+            links += outlinks.links(&page, found, |_, _| known).links.len();
         }
         let nanos = started.elapsed().as_nanos() / (rounds * 30);
         println!(

@@ -147,6 +147,29 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+    /// These URLs are to be judged again: the rules have changed, or a better link to them was found. Refused ones may be
+    /// accepted by now, and finished ones may have links that were refused for their sake.
+    Reconsider {
+        /// The URLs.
+        keys: Vec<UrlKey>,
+    },
+    /// These URLs were judged again; what came of it are links that follow.
+    Reconsidered {
+        /// The URLs.
+        keys: Vec<UrlKey>,
+    },
+    /// Finished URLs are asked for once more, because their links are needed and nobody has kept them.
+    Reopen {
+        /// The URLs.
+        keys: Vec<UrlKey>,
+        /// When.
+        at: Timestamp,
+    },
+    /// All that is refused was judged, or is marked to be judged, by these rules.
+    Judged {
+        /// The rules.
+        rules: Rules,
+    },
     /// Everything up to this position of a store's results is folded.
     Results {
         /// The position.
@@ -180,6 +203,15 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+}
+
+/// The rules by which links are judged, as far as it matters whether they have changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    /// A hash of scope, seeds and everything else that a verdict depends on.
+    pub hash: u64,
+    /// What pages need to be shown is fetched too.
+    pub requisites: bool,
 }
 
 /// A budget of a host or of its domain that is used up.

@@ -16,10 +16,10 @@ pub mod text;
 pub mod url;
 
 pub use clock::{Clock, Timestamp};
-pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Spent};
+pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};
 pub use fetch::{Exchange, FetchResult, Protocol, Spooled, Truncation};
 pub use limits::Limits;
-pub use link::{Link, LinkKind};
+pub use link::{Link, LinkKind, Role};
 pub use order::{Candidate, Order, Purpose, TransId};
 pub use outcome::{Column, Outcome, OutcomeClass};
 pub use pace::Pace;

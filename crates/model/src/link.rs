@@ -53,6 +53,15 @@ impl LinkKind {
         )
     }
 
+    /// What a link of this kind makes of a URL at this depth.
+    pub const fn role(self, depth: u16) -> Role {
+        if self.is_requisite() {
+            Role::Requisite
+        } else {
+            Role::Page(depth)
+        }
+    }
+
     /// The word for it in JSON and in WARC metadata.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,6 +84,16 @@ impl LinkKind {
             Self::Redirect => "redirect",
         }
     }
+}
+
+/// How a link bears on what is fetched. A URL can be linked in both ways, and from near and far; what counts is the best of
+/// all its links, so that the order in which they are found does not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// As a page, so many links away from a seed: its own links are followed.
+    Page(u16),
+    /// As something that a page needs to be shown: nothing is followed from it but what style sheets need.
+    Requisite,
 }
 
 /// A URL on its way into the doc index, with what must travel with it.

@@ -177,7 +177,11 @@ fn unreported(
 }
 
 /// The result as the spider gave it, as far as reading it again needs.
-fn restore(stored: StoredExchange, candidate: Candidate, harvest: &Harvest) -> Option<FetchResult> {
+pub(crate) fn restore(
+    stored: StoredExchange,
+    candidate: Candidate,
+    harvest: &Harvest,
+) -> Option<FetchResult> {
     let ip = stored.ip?;
     let exchange: Exchange = orbweaver_spider::reread(
         stored.request.into(),

@@ -198,6 +198,11 @@ impl Harvest {
         }
     }
 
+    /// The links of a page that was read before, by what is known of it now.
+    pub(crate) fn links_again(&self, result: &FetchResult) -> Vec<NewLink> {
+        self.read_guarded(result).links
+    }
+
     /// Finishes a URL whose exchange an earlier process has archived but not reported.
     pub(crate) fn adopt(&self, result: &FetchResult) -> Event {
         self.finished(result, self.read_guarded(result))
@@ -278,7 +283,7 @@ impl Harvest {
         });
         let links = self
             .outlinks
-            .links(&page, found, |key| self.seen.contains(key))
+            .links(&page, found, |key, role| self.seen.is_old_news(key, role))
             .links;
         // A sitemap is no page: what it lists counts from where the crawl began.
         let links: Vec<_> = links
@@ -314,6 +319,9 @@ impl Harvest {
                 let key_of = |url: &CrawlUrl| url.key(self.seed);
                 let max = self.limits.max_redirects;
                 let way = redirect::judge(result, &self.outlinks, &self.policy, key_of, max);
+                if let Some(new) = &way.link {
+                    self.admit(&new.link, new.refused.is_none());
+                }
                 let links = way.link.into_iter().collect();
                 Reading {
                     outcome: way.outcome,
@@ -334,6 +342,14 @@ impl Harvest {
                 redirect: None,
                 links: Vec::new(),
             },
+        }
+    }
+
+    /// A seed that has moved takes the scope with it.
+    fn admit(&self, link: &Link, accepted: bool) {
+        let is_seed = link.kind == LinkKind::Seed && accepted;
+        if is_seed && self.outlinks.admit_seed(&link.url) {
+            self.indexer.scope_grew(link.url.clone());
         }
     }
 
@@ -381,7 +397,7 @@ impl Harvest {
         });
         let out = self
             .outlinks
-            .links(&page, found, |key| self.seen.contains(key));
+            .links(&page, found, |key, role| self.seen.is_old_news(key, role));
         self.promote(out.promoted);
         out.links
     }

@@ -243,7 +243,9 @@ impl Helm {
         };
         let n = self.log(changes, &change, None)?;
         for url in &urls {
-            self.harvest.outlinks.admit_seed(url);
+            if self.harvest.outlinks.admit_seed(url) {
+                self.indexer.scope_grew(url.clone());
+            }
         }
         let event = seeds(&urls, &self.harvest, (self.clock)());
         let refused = match &event {

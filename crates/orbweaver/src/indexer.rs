@@ -6,6 +6,7 @@
 //! A disk that is full or fails holds this thread up and nothing else: it opens the index again until that
 //! works, and goes on. The permits run out meanwhile, so that the crawl pauses by itself.
 
+mod again;
 mod kept;
 mod mend;
 
@@ -20,8 +21,10 @@ use anyhow::{Context, Result};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use orbweaver_docindex::{Budgets, DocIndex, Ledger, Wanted};
-use orbweaver_model::{Candidate, Clock, Event, Timestamp};
+use orbweaver_model::{Candidate, Clock, CrawlUrl, Event, Timestamp};
 
+use self::again::Changed;
+pub(crate) use self::again::{Again, Judge};
 pub(crate) use self::kept::Gift;
 pub(crate) use self::mend::read_at_last;
 
@@ -47,6 +50,10 @@ enum Message {
         pages: u64,
         budgets: Budgets,
     },
+    /// This seed has made the scope larger.
+    ScopeGrew(CrawlUrl),
+    /// The rules are others now.
+    RulesChanged,
     Stop,
 }
 
@@ -87,6 +94,16 @@ impl Indexer {
     /// Other budgets from now on; 0 means no limit.
     pub(crate) fn budgets(&self, pages: u64, budgets: Budgets) {
         let _ = self.inbox.send(Message::Budgets { pages, budgets });
+    }
+
+    /// A seed has made the scope larger: what was refused before is judged again.
+    pub(crate) fn scope_grew(&self, seed: CrawlUrl) {
+        let _ = self.inbox.send(Message::ScopeGrew(seed));
+    }
+
+    /// The rules are others now: what was refused by the old ones is judged again.
+    pub(crate) fn rules_changed(&self) {
+        let _ = self.inbox.send(Message::RulesChanged);
     }
 
     /// Folds what has arrived, then ends the thread.
@@ -163,12 +180,13 @@ impl Running {
         }
     }
 
-    /// Starts the thread. `give` takes things to the URL server.
+    /// Starts the thread. `judge` knows the rules, and `give` takes things to the URL server.
     pub(crate) fn start(
         &mut self,
         index: DocIndex,
         options: IndexerOptions,
         clock: Clock,
+        judge: Box<dyn Judge>,
         give: impl Fn(Gift) + Send + 'static,
     ) -> Result<JoinHandle<Result<()>>> {
         let (inbox, say_idle) = self
@@ -180,6 +198,9 @@ impl Running {
             options,
             clock,
             give: Box::new(give),
+            judge,
+            changed: Changed::default(),
+            judging: false,
             standing: Arc::clone(&self.standing),
             stopping: Arc::clone(&self.indexer.stopping),
             say_idle,
@@ -219,6 +240,11 @@ struct Work {
     options: IndexerOptions,
     clock: Clock,
     give: Box<Give>,
+    judge: Box<dyn Judge>,
+    /// How the rules have changed. Filled by messages, emptied with each step.
+    changed: Changed,
+    /// There may be more to be judged again.
+    judging: bool,
     standing: Arc<Mutex<Standing>>,
     stopping: Arc<AtomicBool>,
     say_idle: watch::Sender<Idle>,
@@ -260,7 +286,12 @@ impl Work {
     fn step(&mut self, inbox: &Receiver<Message>) -> Result<bool> {
         // A message to stop may have been taken in just before something failed.
         let mut stop = self.stopping.load(Ordering::Relaxed);
-        match inbox.recv_timeout(if stop { Duration::ZERO } else { TICK }) {
+        let waits = if stop || self.judging {
+            Duration::ZERO
+        } else {
+            TICK
+        };
+        match inbox.recv_timeout(waits) {
             Ok(first) => stop = self.group(first, inbox)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => stop = true,
@@ -270,6 +301,7 @@ impl Work {
             return Ok(true);
         }
         self.recall()?;
+        self.judging = self.judge_again()?;
         self.serve()?;
         if self.dirty && self.synced.elapsed() >= SYNC_EVERY {
             self.index.sync()?;
@@ -308,6 +340,14 @@ impl Work {
                     self.options.pages = pages;
                     self.index.set_budgets(budgets);
                 }
+                Message::ScopeGrew(seed) => {
+                    self.changed.seeds.push(seed);
+                    self.changed.ever = true;
+                }
+                Message::RulesChanged => {
+                    self.changed.all = true;
+                    self.changed.ever = true;
+                }
                 Message::Stop => stop = true,
             }
             if events.len() >= GROUP {
@@ -315,6 +355,7 @@ impl Work {
             }
         }
         if !events.is_empty() {
+            self.judge_late(&mut events);
             self.index.apply(events)?;
             self.dirty = true;
         }
@@ -394,6 +435,7 @@ impl Work {
 
     fn idleness(&self, next: Option<Timestamp>, now: Timestamp) -> Idle {
         match next {
+            _ if self.judging => Idle::No,
             Some(_) if self.options.recrawl => Idle::No,
             None if self.options.recrawl && self.index.has_visits() => Idle::No,
             _ if self.index.ledger().queued == 0 => Idle::Empty,

@@ -22,6 +22,7 @@ mod notices;
 mod pipeline;
 mod progress;
 mod redirect;
+mod rejudge;
 mod retry;
 mod revisit;
 mod seeds;

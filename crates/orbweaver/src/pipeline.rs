@@ -50,6 +50,7 @@ use crate::log;
 use crate::machine::{Descriptors, Signals, random};
 use crate::notices::Notices;
 use crate::progress::{Form, Progress, Show};
+use crate::rejudge::{Rejudge, tracking};
 use crate::seeds::SeedWatch;
 use crate::settings::Settings;
 use crate::sources::Sources;
@@ -180,6 +181,7 @@ impl Ring {
             budgets: settings.budgets,
             domain_of: orbweaver_intake::domain_or_host,
             recrawl: settings.recrawl.is_some(),
+            tracking: tracking(settings),
         };
         let mut docs = DocIndex::open(&dir.index(), index_options, clock())?;
         let trouble: Arc<Mutex<Option<String>>> = Arc::default();
@@ -236,6 +238,8 @@ impl Ring {
         if !resumed && own.is_some() {
             adopt::adopt_all(dir, &mut docs, &harvest)?;
         }
+        let judge = Rejudge::new(Arc::clone(&harvest), dir.clone(), settings);
+        judge.apply_rules(&mut docs)?;
         docs.plan_visits(settings.recrawl)?;
         let reader = docs.reader();
         let log_thread = log_thread.map(|thread| {
@@ -283,22 +287,29 @@ impl Ring {
             patience: settings.retry.patience,
             recrawl: settings.recrawl.is_some(),
         };
-        let index_thread = index.start(docs, index_options, Clock::clone(&clock), move |gift| {
-            give_on.block_on(async {
-                // The URL server ends only when the crawl does; what it does not take stays claimed.
-                match gift {
-                    Gift::Robots(origin, kept) => {
-                        let _ = give_to.known_robots(origin, kept).await;
-                    }
-                    Gift::Candidates(candidates, paces) => {
-                        if !paces.is_empty() {
-                            let _ = give_to.known_paces(paces).await;
+        let judge = Box::new(judge);
+        let index_thread = index.start(
+            docs,
+            index_options,
+            Clock::clone(&clock),
+            judge,
+            move |gift| {
+                give_on.block_on(async {
+                    // The URL server ends only when the crawl does; what it does not take stays claimed.
+                    match gift {
+                        Gift::Robots(origin, kept) => {
+                            let _ = give_to.known_robots(origin, kept).await;
                         }
-                        let _ = give_to.candidates(candidates).await;
+                        Gift::Candidates(candidates, paces) => {
+                            if !paces.is_empty() {
+                                let _ = give_to.known_paces(paces).await;
+                            }
+                            let _ = give_to.candidates(candidates).await;
+                        }
                     }
-                }
-            });
-        })?;
+                });
+            },
+        )?;
         tokio::spawn(hear(
             notice_queue,
             Arc::clone(&harvest),

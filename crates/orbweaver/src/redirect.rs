@@ -115,7 +115,7 @@ pub(crate) fn judge(
 }
 
 /// A redirect stays within the scope, with one exception: a seed that has moved. Whoever asks for
-/// example.org and is sent to www.example.org means the site there.
+/// example.org and is sent to www.example.org means the site there; the caller admits it to the scope.
 fn follow(candidate: &Candidate, url: CrawlUrl, outlinks: &Outlinks) -> NewLink {
     let link = continuation(candidate, url);
     if candidate.kind != LinkKind::Seed {
@@ -125,9 +125,6 @@ fn follow(candidate: &Candidate, url: CrawlUrl, outlinks: &Outlinks) -> NewLink 
         kind: LinkKind::Seed,
         ..link
     });
-    if new.refused.is_none() {
-        outlinks.admit_seed(&new.link.url);
-    }
     new
 }
 
@@ -147,7 +144,11 @@ fn continuation(candidate: &Candidate, url: CrawlUrl) -> Link {
     chain.push(candidate.key);
     Link {
         url,
-        kind: LinkKind::Redirect,
+        // What a page needs is needed from wherever it has moved to.
+        kind: match candidate.kind.is_requisite() {
+            true => candidate.kind,
+            false => LinkKind::Redirect,
+        },
         depth: candidate.depth,
         priority: orbweaver_intake::priority(LinkKind::Redirect),
         via: Some(candidate.key),

@@ -63,6 +63,7 @@ pub(super) fn unasked(outcome: Outcome, at: Timestamp) -> Fate {
     Fate {
         attempts: 0,
         asked: false,
+        refused: false,
         due: None,
         report: Report::unasked(outcome, at),
         earlier: Vec::new(),

@@ -73,6 +73,22 @@ impl Fold {
         Ok(())
     }
 
+    /// The URLs whose redirects led to a refused URL have led somewhere after all.
+    pub(super) fn forgive(&mut self, chain: &[UrlKey], tx: &mut Tx<'_>) -> Result<()> {
+        for hop in chain {
+            let Some(mut fate) = tx.fate(*hop)?.filter(|fate| fate.due.is_none()) else {
+                continue;
+            };
+            if fate.report.outcome.class == OutcomeClass::RedirectRefused {
+                let followed = Outcome::plain(OutcomeClass::RedirectFollowed);
+                self.ledger.amend(&fate.report.outcome, &followed);
+                fate.report.outcome = followed;
+                tx.put(&tx.store().fates, &hop.to_bytes(), &fate);
+            }
+        }
+        Ok(())
+    }
+
     fn amend(&mut self, key: UrlKey, outcome: &Outcome, tx: &mut Tx<'_>) -> Result<()> {
         let Some(mut fate) = tx.fate(key)? else {
             return Ok(());

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use orbweaver_model::UrlKey;
+use orbweaver_model::{Claimed, UrlKey};
 
 use super::{Claim, Fold};
 use crate::error::Result;
@@ -17,23 +17,32 @@ pub(crate) type Claims = BTreeMap<UrlKey, Claim>;
 /// Reads which URLs are handed out: named by a batch, not answered since, and not returned to the queue. Batches
 /// come in order, so that a URL that was returned and claimed again belongs to the last.
 pub(crate) fn open_claims(tx: &Tx<'_>) -> Result<Claims> {
-    let store = tx.store();
     let mut claims = Claims::new();
-    for row in tx.iter(&store.claims) {
+    for row in tx.iter(&tx.store().claims) {
         let (number, urls) = row.into_inner()?;
         let Ok(batch) = number.as_ref().try_into().map(u64::from_be_bytes) else {
             continue;
         };
         for claim in decode::<ClaimRecord>("claims", &urls)?.urls {
-            let place = queue_key(claim.key.host, claim.rank);
             let fate = tx.fate(claim.key)?;
-            if Fold::is_open(&claim, fate.as_ref()) && !tx.contains(&store.queue, &place)? {
+            if Fold::is_open(&claim, fate.as_ref()) && !is_queued(&claim, tx)? {
                 let attempts = claim.attempts;
                 claims.insert(claim.key, Claim { batch, attempts });
             }
         }
     }
     Ok(claims)
+}
+
+/// Whether a URL is back in the queue of its host, at the place where it was or at a better one.
+fn is_queued(claim: &Claimed, tx: &Tx<'_>) -> Result<bool> {
+    let queue = &tx.store().queue;
+    let at = |rank| tx.contains(queue, &queue_key(claim.key.host, rank));
+    let now = tx.link(claim.key)?.map(|link| link.rank());
+    match now {
+        Some(now) if now != claim.rank => Ok(at(claim.rank)? || at(now)?),
+        _ => at(claim.rank),
+    }
 }
 
 impl Fold {

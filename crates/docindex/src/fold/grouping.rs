@@ -15,12 +15,12 @@ use crate::keyspaces::Keyspaces;
 use crate::load::{After, load};
 use crate::reader::Shared;
 use crate::record::{QueueRecord, decode};
-use crate::seen::Seen;
+use crate::seen::{Seen, Tracking};
 use crate::tx::Tx;
 
 const SEED: KeySeed = KeySeed(9);
 /// Kinds of steps that `Driver::event` knows.
-const KINDS: u8 = 19;
+const KINDS: u8 = 22;
 
 /// A fold with its store, committed whenever the test says so.
 struct Folded {
@@ -34,7 +34,7 @@ impl Folded {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Keyspaces::open(&dir.path().join("index"), 8 << 20).unwrap();
-        let seen = Arc::new(Seen::new(Shared::of(&store)));
+        let seen = Arc::new(Seen::new(Shared::of(&store), Tracking::default()));
         let options = IndexOptions::default();
         let (fold, _) = load(&store, SEED, seen, &options, After::Process).unwrap();
         Self {
@@ -254,6 +254,16 @@ impl Driver {
             17 => Event::Setting {
                 host: key(a).host,
                 setting: HostSetting::Blocked(b % 2 == 0),
+                at: at(now),
+            },
+            18 => Event::Reconsider {
+                keys: vec![key(a), key(b), key(a)],
+            },
+            19 => Event::Reconsidered {
+                keys: vec![key(a), key(b)],
+            },
+            20 => Event::Reopen {
+                keys: vec![key(a), key(a), key(c)],
                 at: at(now),
             },
             _ => Event::Epoch { at: at(now) },

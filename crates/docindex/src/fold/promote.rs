@@ -16,22 +16,15 @@ impl Fold {
                 continue;
             };
             let place = queue_key(key.host, link.rank());
-            // A claim within the same batch cannot be seen here, and needs not to: batches end before this event.
             if link.priority <= *priority || !tx.contains(&tx.store().queue, &place)? {
                 continue;
             }
-            let fate = tx.fate(*key)?;
-            let attempts = fate.as_ref().map_or(0, |fate| fate.attempts);
             let better = LinkRecord {
                 priority: *priority,
                 ..link
             };
-            tx.remove(&tx.store().queue, &place);
             tx.put(&tx.store().urls, &key.to_bytes(), &better);
-            let host = self.hosts.touch(key.host);
-            host.waiting = host.waiting.saturating_sub(1);
-            let waiting = better.queued(*key, attempts, super::revisit_of(fate));
-            self.enqueue(*key, &better, waiting, tx);
+            self.requeue(*key, &place, &better, tx)?;
         }
         Ok(())
     }

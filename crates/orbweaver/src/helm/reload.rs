@@ -22,6 +22,7 @@ impl Helm {
         let n = self.log(changes, &Change::Reload { settings }, None)?;
         self.dir.store_config(&config)?;
         self.harvest.outlinks.set_scope(scope);
+        self.indexer.rules_changed();
         self.indexer.budgets(fresh.pages, fresh.budgets);
         let rates = Rates {
             host_per_sec: fresh.host_rate,

@@ -20,6 +20,7 @@ mod faults;
 mod hostile;
 mod inspect;
 mod kill;
+mod order;
 mod pace;
 mod recrawl;
 mod redirects;
