@@ -221,8 +221,14 @@ impl Check<'_> {
                     format!("{} is finished and still queued", waiting.url),
                 );
             }
-            if !self.view.contains_key(&self.store.urls, key.to_bytes())? {
-                self.found("queue", format!("{} is queued but unknown", waiting.url));
+            let urls = self.store.urls.clone();
+            match self.fetch::<LinkRecord>("urls", &urls, &key.to_bytes())? {
+                None => self.found("queue", format!("{} is queued but unknown", waiting.url)),
+                Some(link) if link.rank() != place.url => {
+                    let what = format!("{} is queued at another place than its own", waiting.url);
+                    self.found("queue", what);
+                }
+                Some(_) => {}
             }
         }
         Ok(())

@@ -119,7 +119,7 @@ pub(crate) fn legible(keyspace: &'static str, key: &[u8], value: &[u8]) -> Resul
 }
 
 /// A store that loses records keeps its promises all the same.
-fn reconcile(store: &Keyspaces) -> Result<()> {
+pub(crate) fn reconcile(store: &Keyspaces) -> Result<()> {
     let Some(seed) = store.meta::<KeySeed>("seed")? else {
         // Where nothing is left there is nothing to find by it: the index begins anew.
         if store.urls.iter().next().is_none() && store.queue.iter().next().is_none() {
@@ -171,9 +171,12 @@ impl Mending<'_> {
             let (place, value) = row.into_inner()?;
             let waiting = decode::<QueueRecord>("queue", &value)?;
             let key = waiting.url.key(self.seed);
-            if store.fate(key)?.is_some_and(|fate| fate.due.is_none()) {
+            let link = self.tx.link(key)?;
+            let own = link.map(|link| queue_key(key.host, link.rank()));
+            let is_finished = store.fate(key)?.is_some_and(|fate| fate.due.is_none());
+            if is_finished || own.is_some_and(|own| own != *place) {
                 self.tx.remove(&store.queue, &place);
-            } else if !store.urls.contains_key(key.to_bytes())? {
+            } else if own.is_none() {
                 let link = LinkRecord {
                     doc_id: waiting.doc_id,
                     url: waiting.url,

@@ -23,6 +23,7 @@ mod pipeline;
 mod progress;
 mod redirect;
 mod rejudge;
+mod repair;
 mod retry;
 mod revisit;
 mod seeds;

@@ -24,6 +24,7 @@ mod files;
 mod http_head;
 mod options;
 mod places;
+mod repair;
 #[cfg(test)]
 #[path = "../tests/it/sample.rs"]
 #[allow(dead_code, reason = "the unit tests need a part of it")]
@@ -37,6 +38,7 @@ pub use error::StoreError;
 pub use exchange::{Found, StoredExchange, beginning_at, exchange_at, get};
 pub use options::StoreOptions;
 pub use places::{Place, Places};
+pub use repair::repair;
 pub use warc::prepare::{Archivist, Capture, Prepared, Scratch};
 pub use warc::reader::{RecordHead, Records, StoredRecord, read_at};
 pub use warc::recover::{Cut, Recovery, Skipped, each_line};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use orbweaver_docindex::{Entry, Error, Reader};
-use orbweaver_model::text;
+use orbweaver_model::{CrawlUrl, text};
 use orbweaver_store::Severity;
 
 use crate::changes::Changes;
@@ -15,6 +15,7 @@ use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::daemon::journal;
 use crate::exit::Ending;
+use crate::repair::repair;
 use crate::settings::Settings;
 use crate::terminal;
 use crate::units::counted;
@@ -23,6 +24,9 @@ use crate::units::counted;
 ///
 /// Says what is wrong and where, changes nothing, and ends with code 6 when something is. Works while the
 /// crawl runs: what is just being written is noted, not blamed.
+///
+/// With --repair, on a crawl that is not running, it first repairs what can be proven from the rest: CDXJ indexes from the
+/// WARC files, queue, counts and ledger from the records of the URLs; pages that are lost are queued again. Then it checks.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The directory of the crawl
@@ -32,6 +36,10 @@ pub(crate) struct Args {
     /// Print findings and the summary as JSON lines
     #[arg(long)]
     json: bool,
+
+    /// Repair what can be proven before checking
+    #[arg(long)]
+    repair: bool,
 }
 
 /// One line about a finding.
@@ -52,6 +60,15 @@ impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let dir = CrawlDir::open(&self.dir)?.readable()?;
         let mut out = std::io::stdout().lock();
+        if self.repair {
+            for what in repair(&dir)? {
+                let line = match self.json {
+                    true => terminal::json(&serde_json::json!({"repaired": what})),
+                    false => format!("repaired: {}", text::shown(&what)),
+                };
+                writeln!(out, "{line}")?;
+            }
+        }
         let mut failed = Ok(());
         let archive = orbweaver_store::check(dir.path(), &mut |found| {
             let severity = match found.severity {
@@ -248,6 +265,22 @@ pub(crate) fn write_index_findings(reader: &Reader, out: &mut dyn Write) -> Resu
 
 /// A document that the index counts as fetched must be in the archive.
 fn write_unarchived(dir: &CrawlDir, reader: &Reader, out: &mut dyn Write) -> Result<()> {
+    unarchived(dir, reader, &mut |url| {
+        let line = IndexLine::Finding {
+            place: "fates".into(),
+            offset: None,
+            what: format!("{url} counts as fetched but is not in the archive"),
+        };
+        Ok(line.write(out)?)
+    })
+}
+
+/// Calls back with each URL that counts as fetched and is not in the archive.
+pub(crate) fn unarchived(
+    dir: &CrawlDir,
+    reader: &Reader,
+    each: &mut dyn FnMut(&CrawlUrl) -> Result<()>,
+) -> Result<()> {
     let mut archived = HashSet::new();
     let seed = reader.seed();
     orbweaver_store::each_capture(dir.path(), &mut |line| {
@@ -261,13 +294,7 @@ fn write_unarchived(dir: &CrawlDir, reader: &Reader, out: &mut dyn Write) -> Res
         let fetched =
             fate.is_some_and(|fate| fate.due.is_none() && fate.report.outcome.class.is_document());
         if fetched && !archived.contains(&seed.hash(link.url.as_str())) {
-            let what = format!("{} counts as fetched but is not in the archive", link.url);
-            let line = IndexLine::Finding {
-                place: "fates".into(),
-                offset: None,
-                what,
-            };
-            line.write(out)?;
+            each(&link.url)?;
         }
     }
     Ok(())

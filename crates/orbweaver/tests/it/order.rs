@@ -200,7 +200,7 @@ impl Sites {
     }
 }
 
-const CONFIG: &str = "[retry]\ndelay_s = 0\nattempts = 5\n[traps]\nenabled = false\n";
+const CONFIG: &str = "[retry]\ndelay_s = 0\nattempts = 5\n";
 
 fn flags(sites: &Sites, place: &Place, once: usize, depth: usize, requisites: bool) -> Vec<String> {
     let config = place.file("order.toml", CONFIG);

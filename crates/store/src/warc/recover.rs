@@ -129,6 +129,16 @@ pub(crate) fn recover(layout: &Layout) -> Result<Recovery, StoreError> {
     Ok(recovery)
 }
 
+/// Makes again the indexes of these WARC files, from the files themselves; the old ones are kept beside the new.
+pub(crate) fn reindex(layout: &Layout, stems: &[String]) -> Result<Recovery, StoreError> {
+    for stem in stems {
+        let old = layout.cdxj(stem);
+        let kept = old.with_file_name(format!("{stem}.damaged-cdxj"));
+        fs::rename(&old, &kept).map_err(|e| StoreError::io("rename", &old, e))?;
+    }
+    recover(layout)
+}
+
 /// Fills the memory of payloads from the indexes, newest files first, until it is full.
 pub(crate) fn remember(layout: &Layout, digests: &Digests, max: usize) -> Result<(), StoreError> {
     for stem in Layout::stems(&layout.cdxj, CDXJ)?.iter().rev() {
