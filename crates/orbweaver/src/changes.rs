@@ -66,7 +66,7 @@ impl Change {
                 host: host.clone(),
                 rate: *was,
             }),
-            Self::Stop => Err("a crawl that was stopped goes on with `orbweaver crawl -o DIR`"),
+            Self::Stop => Err("`orbweaver crawl -o DIR` resumes a crawl that was stopped"),
             Self::Add { .. } => {
                 Err("a URL that is known stays known; block its host to keep it from being fetched")
             }
@@ -212,7 +212,10 @@ impl Changes {
         let Some(entry) = entries.iter().find(|entry| entry.n == n) else {
             return Err(Fatal::with(
                 Ending::NotFound,
-                format!("there is no change {n}; `orbweaver ctl DIR log` lists them"),
+                format!(
+                    "there is no change {n}; `orbweaver ctl {} log` lists them",
+                    self.dir()
+                ),
             ));
         };
         if let Some(by) = entries.iter().find(|later| later.undoes == Some(n)) {
@@ -221,8 +224,16 @@ impl Changes {
                 by.n
             )));
         }
-        (entry.change.inverse())
-            .map_err(|why| Fatal::input(format!("change {n} cannot be taken back: {why}")))
+        entry.change.inverse().map_err(|why| {
+            let why = why.replace("DIR", &self.dir());
+            Fatal::input(format!("change {n} cannot be taken back: {why}"))
+        })
+    }
+
+    /// The crawl directory, as it is called.
+    fn dir(&self) -> String {
+        let dir = self.path.parent().unwrap_or(&self.path);
+        dir.display().to_string()
     }
 }
 

@@ -288,7 +288,12 @@ impl CrawlDir {
 
     /// Sees that this user may read everything in it, so that a missing permission is not taken for damage.
     pub(crate) fn readable(self) -> Result<Self> {
-        match first_unreadable(&self.path) {
+        self.readable_in(&["index", "warc", "cdxj", "results"])
+    }
+
+    /// The same for some of its directories.
+    pub(crate) fn readable_in(self, parts: &[&str]) -> Result<Self> {
+        match first_unreadable(&self.path, parts) {
             Some(file) => Err(not_allowed(&file)),
             None => Ok(self),
         }
@@ -369,7 +374,7 @@ fn half_marked(path: &Path) -> bool {
 const LOOKED_AT: usize = 100_000;
 
 /// The first file of a crawl that this user may not read.
-fn first_unreadable(dir: &Path) -> Option<PathBuf> {
+fn first_unreadable(dir: &Path, parts: &[&str]) -> Option<PathBuf> {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
     let allowed = |path: &Path, access| {
         let asked = accessat(CWD, path, access, AtFlags::EACCESS);
@@ -388,7 +393,12 @@ fn first_unreadable(dir: &Path) -> Option<PathBuf> {
             seen += 1;
             let path = entry.path();
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() && (place != dir || is_read(&path)) => left.push(path),
+                Ok(kind)
+                    if kind.is_dir()
+                        && (place != dir || parts.iter().any(|part| path.ends_with(part))) =>
+                {
+                    left.push(path)
+                }
                 Ok(kind) if kind.is_file() && !allowed(&path, Access::READ_OK) => {
                     return Some(path);
                 }
@@ -397,13 +407,6 @@ fn first_unreadable(dir: &Path) -> Option<PathBuf> {
         }
     }
     None
-}
-
-/// The directories of a crawl that the commands read.
-fn is_read(path: &Path) -> bool {
-    ["index", "warc", "cdxj", "results"]
-        .iter()
-        .any(|name| path.ends_with(name))
 }
 
 /// What a reader hears who may not read.

@@ -183,7 +183,10 @@ impl Helm {
             }
             Question::Add { urls } => self.add(changes, &urls),
             Question::Reload => self.reload(changes),
-            other => Err(Fatal::input(format!("{other:?} is no change"))),
+            other => Err(Fatal::input(format!(
+                "this is no change: {}",
+                terminal::json(&other)
+            ))),
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let dir = CrawlDir::open(&self.dir)?.readable()?;
+        let dir = CrawlDir::open(&self.dir)?.readable_in(&["warc", "cdxj"])?;
         let url = parse_seed(&self.url, &Canonicalizer::new(CanonicalOptions::default()))
             .map_err(|error| Fatal::input(format!("`{}` is not a URL: {error}", self.url)))?;
         let found = orbweaver_store::get(dir.path(), &surt(&url), url.as_str())?;
@@ -51,7 +51,8 @@ impl Args {
                 "newer captures of {url} cannot be read; what is printed is the newest that can"
             ),
             false => format!(
-                "{url} cannot be read; `orbweaver check` lists all that is damaged, and the page can be crawled again"
+                "{url} cannot be read; `orbweaver check {}` lists all that is damaged, and the page can be crawled again",
+                self.dir.display()
             ),
         });
         match damaged {

@@ -175,15 +175,13 @@ impl Status {
         )?;
         writeln!(out, "queued     {}", self.queued)?;
         writeln!(out, "requests   {} made", self.requests)?;
-        writeln!(
-            out,
-            "ledger     {}",
-            if self.balanced {
-                "balances"
-            } else {
-                "DOES NOT BALANCE: run `orbweaver check`"
-            }
-        )?;
+        match self.balanced {
+            true => writeln!(out, "ledger     balances")?,
+            false => writeln!(
+                out,
+                "ledger     DOES NOT BALANCE: run `orbweaver check {dir}`"
+            )?,
+        }
         for (class, count) in &self.classes {
             writeln!(out, "  {class:<18} {count}{}", self.aside(class))?;
         }

@@ -56,23 +56,26 @@ impl Args {
         let dir = CrawlDir::open(&self.dir)?;
         let Some(text) = &self.url else {
             let slow: Option<Slow> = control::ask_one(&dir, &Question::Slow)?;
-            let slow = slow.ok_or_else(|| steer::not_running(&dir, &Question::Slow))?;
+            let mut slow = slow.ok_or_else(|| steer::not_running(&dir, &Question::Slow))?;
+            let called = self.dir.display().to_string();
+            slow.setting = slow.setting.map(|setting| setting.replace("DIR", &called));
             self.show(&slow.lines(), &slow)?;
             return Ok(Ending::Done);
         };
         let url = text.clone();
         if let Some(why) = control::ask_one(&dir, &Question::Why { url })? {
-            self.show_why(&why)?;
+            self.show_why(why)?;
             return Ok(Ending::Done);
         }
         let dir = dir.readable()?;
         let reader = Reader::open(&dir.index(), READER_MEMORY)?;
-        self.show_why(&explain(&dir, &reader, text)?)?;
+        self.show_why(explain(&dir, &reader, text)?)?;
         Ok(damaged::index(&reader, dir.path()))
     }
 
-    fn show_why(&self, why: &Why) -> Result<()> {
-        self.show(&why.lines(&self.dir.display().to_string()), why)
+    fn show_why(&self, mut why: Why) -> Result<()> {
+        why.name_places(&self.dir.display().to_string());
+        self.show(&why.lines(), &why)
     }
 
     fn show(&self, lines: &[String], object: &impl Serialize) -> Result<()> {

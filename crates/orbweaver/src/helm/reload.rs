@@ -61,7 +61,8 @@ fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<String>) {
     }
     compare!(live:
         "rate" host_rate, "ip_rate" ip_rate, "per_ip" per_ip, "pages" pages,
-        "budget of hosts" budgets.host, "budget of domains" budgets.domain,
+        "host_pages" budgets.host.pages, "host_bytes" budgets.host.bytes, "host_time" budgets.host.time,
+        "domain_pages" budgets.domain.pages, "domain_bytes" budgets.domain.bytes, "domain_time" budgets.domain.time,
         "time" time, "scope" scope.kind, "include" scope.include, "exclude" scope.exclude,
         "depth" scope.max_depth, "requisites" scope.requisites,
     );
@@ -83,7 +84,26 @@ fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<String>) {
 
 fn difference<T: std::fmt::Debug>(name: &str, old: &T, new: &T) -> Option<String> {
     let (old, new) = (format!("{old:?}"), format!("{new:?}"));
-    (old != new).then(|| format!("{name} {old} → {new}"))
+    if old == new {
+        return None;
+    }
+    // What has parts is named; the file says the rest.
+    match old.contains('{') || new.contains('{') {
+        true => Some(name.into()),
+        false => Some(format!("{name} {} → {}", plain(&old), plain(&new))),
+    }
+}
+
+/// A value as the user writes it.
+fn plain(value: &str) -> String {
+    let inner = value
+        .strip_prefix("Some(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    match inner.unwrap_or(value) {
+        "None" => "not set".into(),
+        word if word.bytes().all(|byte| byte.is_ascii_alphabetic()) => word.to_ascii_lowercase(),
+        other => other.into(),
+    }
 }
 
 /// The old settings, with those of the new that take effect at once.

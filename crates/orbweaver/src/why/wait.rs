@@ -19,11 +19,11 @@ pub(super) fn explain(why: &mut Why, rest: Rest, host: Option<&HostRecord>, sour
             None,
         ),
         (_, None) => (
-            "no crawl is running; `orbweaver crawl -o DIR` goes on".into(),
+            "no crawl is running; `orbweaver crawl -o DIR` resumes it".into(),
             None,
         ),
         (_, Some(found)) if found.paused && why.state != "in_flight" => (
-            "the crawl is paused; `orbweaver ctl DIR resume` goes on".into(),
+            "the crawl is paused; `orbweaver ctl DIR resume` resumes it".into(),
             None,
         ),
         (Rest::Retry { due }, _) => ("the time of its next attempt".into(), Some(due)),

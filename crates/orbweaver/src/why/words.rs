@@ -4,8 +4,16 @@ use super::Why;
 use crate::units::human_bytes;
 
 impl Why {
-    /// The answer for a person. `dir` is how the crawl directory is called.
-    pub(crate) fn lines(&self, dir: &str) -> Vec<String> {
+    /// Puts the directory, as the asker calls it, and the host into what is to be typed.
+    pub(crate) fn name_places(&mut self, dir: &str) {
+        let host = self.host.as_ref().map_or("HOST", |host| &host.name);
+        if let Some(waits_for) = &mut self.waits_for {
+            *waits_for = waits_for.replace("DIR", dir).replace("HOST", host);
+        }
+    }
+
+    /// The answer for a person.
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![
             format!("url        {}", self.url),
             format!("state      {}", self.state_words()),
@@ -26,7 +34,7 @@ impl Why {
         ));
         lines.push(format!("robots     {}", self.robots_words()));
         self.host_line(&mut lines);
-        self.waiting_lines(&mut lines, dir);
+        self.waiting_lines(&mut lines);
         self.outcome_lines(&mut lines);
         self.visits_line(&mut lines);
         lines
@@ -117,7 +125,7 @@ impl Why {
             return;
         };
         lines.push(format!(
-            "host       {}: {} queued, {} requests, {} failed, {} ms an answer",
+            "host       {}: {} queued, {} requests, {} failed, {} ms per answer",
             host.name, host.queued, host.requests, host.failed, host.ms
         ));
         if let Some(since) = &host.blocked_since {
@@ -136,7 +144,7 @@ impl Why {
         }
     }
 
-    fn waiting_lines(&self, lines: &mut Vec<String>, dir: &str) {
+    fn waiting_lines(&self, lines: &mut Vec<String>) {
         if let Some(place) = &self.place {
             let slot = self
                 .slot
@@ -148,8 +156,6 @@ impl Why {
             lines.push(format!("where      {place}{slot}{ahead}"));
         }
         if let Some(waits_for) = &self.waits_for {
-            let host = self.host.as_ref().map_or("HOST", |host| &host.name);
-            let waits_for = waits_for.replace("DIR", dir).replace("HOST", host);
             lines.push(format!("waits for  {waits_for}"));
         }
         if let Some(earliest) = &self.earliest {

@@ -15,6 +15,7 @@ mod archive;
 mod cli;
 mod ctl;
 mod daemons;
+mod directory;
 mod disk;
 mod faults;
 mod hostile;
