@@ -130,7 +130,7 @@ layer! {
 }
 
 layer! {
-    /// How gently servers are asked.
+    /// How often servers are asked.
     PolitenessConfig {
         /// Requests per second to one host; 0 means no limit.
         #[serde(alias = "Req_Host_Per_Sec", alias = "req_host_per_sec")]

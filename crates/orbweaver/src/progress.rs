@@ -18,7 +18,7 @@ pub(crate) enum Form {
     Live,
     /// A line every few seconds.
     Plain,
-    /// A JSON object a line.
+    /// A JSON object per line.
     Json,
     /// Nothing.
     Off,

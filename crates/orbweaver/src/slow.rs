@@ -89,7 +89,7 @@ fn find(facts: &Facts, settings: &Settings) -> Limit {
         return limit(
             "store (the disk fails)",
             sentence,
-            Some("mend the disk; the crawl goes on by itself"),
+            Some("repair the disk; the crawl resumes by itself"),
         );
     }
     if census.paused {

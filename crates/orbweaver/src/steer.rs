@@ -120,12 +120,14 @@ pub(crate) fn at_rest(dir: &CrawlDir, question: &Question, at: Timestamp) -> Res
 pub(crate) fn not_running(dir: &CrawlDir, question: &Question) -> anyhow::Error {
     let shown = dir.path().display();
     let instead = match question {
-        Question::Add { .. } => format!("`orbweaver crawl URL -o {shown}` adds seeds and goes on"),
+        Question::Add { .. } => {
+            format!("`orbweaver crawl URL -o {shown}` adds seeds and resumes it")
+        }
         Question::Reload => {
             format!("`orbweaver crawl -o {shown}` reads the settings when it starts")
         }
         Question::Stop => "there is nothing to stop".into(),
-        _ => format!("`orbweaver crawl -o {shown}` goes on with it"),
+        _ => format!("`orbweaver crawl -o {shown}` resumes it"),
     };
     Fatal::with(
         Ending::Directory,

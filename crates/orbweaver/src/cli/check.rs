@@ -99,11 +99,11 @@ impl Args {
             };
             writeln!(
                 out,
-                "{}, {} ({}, {} of them revisits), {}, {} in the index{results}: {}",
+                "{}, {} ({}, {} among them), {}, {} in the index{results}: {}",
                 counted(archive.files, "WARC file"),
                 counted(archive.records, "record"),
                 counted(archive.captures, "capture"),
-                archive.revisits,
+                counted(archive.revisits, "revisit"),
                 counted(archive.lines, "CDXJ line"),
                 counted(index.urls, "URL"),
                 if errors == 0 {

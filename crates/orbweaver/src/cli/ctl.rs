@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
-    /// Print the answer as JSON, one object a line
+    /// Print the answer as JSON, one object per line
     #[arg(long, global = true)]
     json: bool,
 

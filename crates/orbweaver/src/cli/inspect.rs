@@ -18,7 +18,7 @@ use crate::exit::{Ending, Fatal};
 /// Show what one parser makes of an input
 ///
 /// Reads a file or standard input and prints JSON; a captured conversation of two daemons (wire) is printed
-/// in words, a line a message. With --batch every line of the input is a JSON question
+/// in words, one line per message. With --batch every line of the input is a JSON question
 /// and every line of the output its answer, in order; a question that cannot be read is answered with
 /// {"error": …}.
 #[derive(clap::Args, Debug)]

@@ -14,15 +14,15 @@ const MOST: usize = 50;
 pub(super) fn read(text: &str) -> (Config, Vec<String>) {
     let mut left = text.to_owned();
     let mut mistakes = Vec::new();
-    loop {
+    let config = loop {
         let error = match toml::from_str(&left) {
-            Ok(config) => return (config, mistakes),
+            Ok(config) => break config,
             Err(error) => error,
         };
         let said = in_plain_words(error.message());
         let Some(span) = error.span().filter(|_| mistakes.len() < MOST) else {
-            mistakes.push(said);
-            return (Config::default(), mistakes);
+            mistakes.push((usize::MAX, said));
+            break Config::default();
         };
         let line = left
             .get(..span.start)
@@ -31,13 +31,15 @@ pub(super) fn read(text: &str) -> (Config, Vec<String>) {
             .count()
             + 1;
         let written = text.lines().nth(line - 1).unwrap_or_default().trim();
-        mistakes.push(format!("line {line}, `{written}`: {said}"));
+        mistakes.push((line, format!("line {line}, `{written}`: {said}")));
         let before = left.clone();
         blank(&mut left, lines_of(&before, span));
         if left == before {
-            return (Config::default(), mistakes);
+            break Config::default();
         }
-    }
+    };
+    mistakes.sort_by_key(|(line, _)| *line);
+    (config, mistakes.into_iter().map(|(_, said)| said).collect())
 }
 
 /// The whole lines of a mistake. With the head of a table go the lines below it, for they have no other place.

@@ -1,7 +1,7 @@
 //! The answer in plain words, a line a fact.
 
 use super::Why;
-use crate::units::human_bytes;
+use crate::units::{counted, human_bytes};
 
 impl Why {
     /// Puts the directory, as the asker calls it, and the host into what is to be typed.
@@ -125,8 +125,12 @@ impl Why {
             return;
         };
         lines.push(format!(
-            "host       {}: {} queued, {} requests, {} failed, {} ms per answer",
-            host.name, host.queued, host.requests, host.failed, host.ms
+            "host       {}: {} queued, {}, {} failed, {} ms per answer",
+            host.name,
+            host.queued,
+            counted(host.requests.into(), "request"),
+            host.failed,
+            host.ms
         ));
         if let Some(since) = &host.blocked_since {
             lines.push(format!("           blocked by an operator since {since}"));
@@ -191,10 +195,10 @@ impl Why {
             ));
             if let Some(ip) = outcome.ip {
                 lines.push(format!(
-                    "           from {ip}, {} in {} ms, {} attempts",
+                    "           from {ip}, {} in {} ms, {}",
                     human_bytes(outcome.bytes),
                     outcome.ms,
-                    self.attempts_made
+                    counted(self.attempts_made.into(), "attempt")
                 ));
             }
             if let Some(target) = &outcome.redirect {
