@@ -298,11 +298,11 @@ fn the_exit_codes_on_their_page_are_those_of_help() {
         .lines()
         .filter_map(|line| line.trim().split_once("  ").map(|(code, _)| code))
         .collect();
-    assert_eq!(codes, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    assert_eq!(codes, ["0", "1", "2", "3", "4", "5", "6", "7", "8"]);
     for code in codes {
         assert!(page.contains(&format!("\n| {code} |")), "{code}");
     }
-    assert!(!page.contains(&format!("\n| {} |", 8)), "an old code");
+    assert!(!page.contains(&format!("\n| {} |", 9)), "an old code");
 }
 
 #[test]

@@ -46,6 +46,8 @@ impl Ring {
         let mut said = None;
         let mut said_lost = None;
         let mut ended = self.urlserver_ended.clone();
+        // A run may end before the first tick.
+        self.say_news(&progress);
         let reason = loop {
             let now = *wishes.borrow_and_update();
             if now.stop {
@@ -82,9 +84,7 @@ impl Ring {
                             "this machine has no connection to spare ({what}); requests wait for one, and no server is blamed: ulimit -n, or a lower --concurrency"
                         ));
                     }
-                    for notice in harvest.notices.news() {
-                        progress.say(&format!("orbweaver: {notice}"));
-                    }
+                    self.say_news(&progress);
                     let trouble = self.helm.trouble();
                     if trouble != said {
                         progress.say(&format!("orbweaver: {}", trouble.as_deref().unwrap_or("the store writes again")));
@@ -96,6 +96,13 @@ impl Ring {
             }
         };
         (reason, progress)
+    }
+
+    /// Says what there is to tell and has not been said.
+    fn say_news(&self, progress: &Progress) {
+        for notice in self.helm.harvest.notices.news() {
+            progress.say(&format!("orbweaver: {notice}"));
+        }
     }
 
     /// Lets no more orders out while the disk is nearly full, and lets them out again after.
