@@ -25,6 +25,7 @@ mod order;
 mod pace;
 mod recrawl;
 mod redirects;
+mod repair;
 mod resume;
 mod robots;
 mod rot;
