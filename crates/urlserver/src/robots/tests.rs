@@ -5,7 +5,7 @@ use std::time::Duration;
 use orbweaver_model::Limits;
 use proptest::prelude::*;
 
-use super::{Robots, pattern};
+use super::{Robots, Rule, pattern};
 
 fn read(body: &str) -> Robots {
     Robots::parse(body.as_bytes(), "orbweaver", &Limits::default())
@@ -297,6 +297,43 @@ fn sixty_stars_do_not_blow_up() {
     assert!(!robots.verdict(&format!("/{}b", "a".repeat(8000))).allowed);
 }
 
+/// Files as large as they may be, of one kind of pattern each: the cost of a verdict does not follow their number.
+#[test]
+fn a_verdict_costs_the_same_with_many_rules_as_with_few() {
+    type Kind = fn(usize) -> String;
+    let kinds: [(Kind, &str); 7] = [
+        (|n| format!("/p{n:05}"), "/p02345/x"),
+        (|n| format!("/*{n:05}x"), "/a/02345x"),
+        (|n| format!("/*/{n:05}$"), "/a/02345"),
+        (|n| format!("/{n:05}*a"), "/02345/a"),
+        (|n| format!("/{n:05}$"), "/02345"),
+        (|n| format!("/*secret*{n:05}"), "/secret/02345"),
+        (|n| format!("/{n:05}*"), "/02345"),
+    ];
+    for (kind, target) in kinds {
+        let cost = |count: usize| {
+            let mut body = String::from("User-agent: *\n");
+            for n in 0..count {
+                body.push_str(&format!("Disallow: {}\n", kind(n * 5)));
+            }
+            let limits = Limits {
+                robots_max_bytes: usize::MAX,
+                ..Limits::default()
+            };
+            let robots = Robots::parse(body.as_bytes(), "orbweaver", &limits);
+            assert!(robots.heap_bytes() < 3 * body.len(), "{}", kind(0));
+            let (verdict, hit) = robots.weighed_verdict(target);
+            let rule = verdict.rule.unwrap().pattern;
+            assert!(!verdict.allowed && rule.contains("02345"), "{rule}");
+            let (verdict, miss) = robots.weighed_verdict("/nothing/of/the/kind/02341");
+            assert!(verdict.allowed);
+            hit.max(miss)
+        };
+        let (few, many) = (cost(1000), cost(20_000));
+        assert!(many < 2 * few, "{}: {few} and {many}", kind(0));
+    }
+}
+
 /// The definition of a match, tried in every way.
 fn slow_match(pattern: &[u8], target: &[u8]) -> bool {
     match pattern.split_first() {
@@ -307,7 +344,59 @@ fn slow_match(pattern: &[u8], target: &[u8]) -> bool {
     }
 }
 
+/// The definition of a verdict: every rule is tried.
+fn slow_verdict<'a>(robots: &'a Robots, target: &str) -> Option<Rule<'a>> {
+    let target = pattern::normalise_target(target);
+    let matching = robots
+        .rules
+        .iter()
+        .filter(|rule| pattern::matches(rule.pattern.as_bytes(), target.as_bytes()));
+    matching.reduce(|best, rule| {
+        if rule.decides_before(best) {
+            rule
+        } else {
+            best
+        }
+    })
+}
+
+/// Short pieces of few letters, so that patterns share beginnings, match often, and are of equal length; some of them
+/// long enough to be found by four bytes.
+fn many_rules() -> impl Strategy<Value = Vec<(bool, String)>> {
+    let pattern = prop_oneof![
+        "/[ab]{0,9}",
+        "/[ab*]{0,7}[$]?",
+        "[*][ab]{1,6}[$]?",
+        "/(abba|bab|b)[*](aabb|a)[*]?[ab]{0,5}[$]?",
+        "/[ab]{4,8}[$]",
+        "/[ab]{1,3}[*]{1,3}[$]?",
+        "/[ab%*$é]{0,5}",
+    ];
+    proptest::collection::vec((any::<bool>(), pattern), 0..80)
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// However the rules are laid out, the one decides that decides when all are tried.
+    #[test]
+    fn a_verdict_is_what_trying_every_rule_gives(
+        rules in many_rules(),
+        targets in proptest::collection::vec("/[ab]{0,14}([%$*é?][ab]{0,4})?", 1..40),
+    ) {
+        let mut body = String::from("User-agent: *\n");
+        for (allow, pattern) in &rules {
+            body.push_str(&format!("{}: {pattern}\n", if *allow { "Allow" } else { "Disallow" }));
+        }
+        let robots = read(&body);
+        for target in &targets {
+            let verdict = robots.verdict(target);
+            let slow = slow_verdict(&robots, target);
+            prop_assert_eq!(verdict.rule, slow, "{} on {}", body, target);
+            prop_assert_eq!(verdict.allowed, slow.is_none_or(|rule| rule.allow));
+        }
+    }
+
     #[test]
     fn matching_is_what_the_definition_says(pattern in "/[ab*]{0,8}[$]?", target in "/[ab]{0,10}") {
         prop_assert_eq!(
