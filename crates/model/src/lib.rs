@@ -3,6 +3,7 @@
 //! Nothing here does I/O, waits, or reads the clock. A type lives here when two stages name it;
 //! what only one stage knows stays in that stage's crate.
 
+pub mod address;
 pub mod clock;
 pub mod event;
 pub mod fetch;
@@ -15,6 +16,7 @@ pub mod recrawl;
 pub mod text;
 pub mod url;
 
+pub use address::machine;
 pub use clock::{Clock, Timestamp};
 pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};
 pub use fetch::{Exchange, FetchResult, Protocol, Spooled, Truncation};

@@ -173,11 +173,11 @@ impl CrawlUrl {
         self.target().split_once('?').map(|(_, query)| query)
     }
 
-    /// The address, when the host is one instead of a name.
+    /// The address, when the host is one instead of a name: of an IPv4-mapped one the IPv4 address.
     pub fn host_ip(&self) -> Option<IpAddr> {
         let host = self.host();
         match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
-            Some(v6) => v6.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+            Some(v6) => v6.parse::<Ipv6Addr>().ok().map(|v6| v6.to_canonical()),
             None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
         }
     }

@@ -42,5 +42,6 @@ fn literal(host: &str) -> Option<IpAddr> {
     let bare = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));
-    bare.unwrap_or(host).parse().ok()
+    let ip: IpAddr = bare.unwrap_or(host).parse().ok()?;
+    Some(ip.to_canonical())
 }

@@ -297,8 +297,11 @@ impl Ring {
                 give_on.block_on(async {
                     // The URL server ends only when the crawl does; what it does not take stays claimed.
                     match gift {
+                        // Reading it may take milliseconds, for which the index does not wait. The URL server asks for
+                        // a few at once.
                         Gift::Robots(origin, kept) => {
-                            let _ = give_to.known_robots(origin, kept).await;
+                            let give_to = give_to.clone();
+                            tokio::spawn(async move { give_to.known_robots(origin, kept).await });
                         }
                         Gift::Candidates(candidates, paces) => {
                             if !paces.is_empty() {

@@ -297,7 +297,7 @@ impl Shared {
     fn allowed(&self, found: impl Iterator<Item = IpAddr>) -> Answer {
         let mut refusal = None;
         let mut addresses: Vec<IpAddr> = Vec::new();
-        for ip in found.take(MAX_ADDRESSES * 16) {
+        for ip in found.take(MAX_ADDRESSES * 16).map(|ip| ip.to_canonical()) {
             match self.policy.check(ip) {
                 Ok(()) if addresses.len() < MAX_ADDRESSES => addresses.push(ip),
                 Ok(()) => {}

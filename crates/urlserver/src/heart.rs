@@ -19,6 +19,7 @@ mod recall;
 mod steer;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 mod whereis;
 
 use std::collections::VecDeque;
@@ -26,7 +27,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orbweaver_model::{Candidate, Outcome, OutcomeClass, Pace, Timestamp, TransId};
+use orbweaver_model::{Candidate, Outcome, OutcomeClass, Pace, Timestamp, TransId, machine};
 
 pub use self::again::Resend;
 
@@ -34,7 +35,9 @@ use self::ahead::TOGETHER;
 use self::alarm::{Alarms, Wake};
 use self::batch::Batch;
 use self::crowd::Crowds;
+use self::recall::Recalls;
 use self::steer::Steering;
+use self::verdicts::VerdictLine;
 use crate::hash::{HashMap, HashSet};
 use crate::host::Host;
 use crate::leftover::Leftover;
@@ -70,6 +73,10 @@ pub struct Heart {
     ips: IpTable,
     leftover: Leftover,
     alarms: Alarms,
+    /// Who waits to be told what a robots.txt says.
+    verdicts: VerdictLine,
+    /// Who waits for a robots.txt that the doc index has.
+    recalls: Recalls,
     /// Who could go at once, first come first served: this is the round robin among hosts. Bounded by
     /// the number of slots and addresses, but for entries that have become stale and are passed over.
     ready: VecDeque<Turn>,
@@ -154,6 +161,8 @@ impl Heart {
             ips: IpTable::new(ip_delay, asked_before(ip_delay)),
             leftover: Leftover::new(options.leftover_bytes),
             alarms: Alarms::default(),
+            verdicts: VerdictLine::default(),
+            recalls: Recalls::default(),
             ready: VecDeque::new(),
             orders: 0,
             queued: 0,
@@ -224,7 +233,7 @@ impl Heart {
             .as_ref()
             .ok()
             .and_then(|found| found.addresses.first());
-        self.map_address(host, ip.copied());
+        self.map_address(host, ip.copied().map(machine));
         match (self.hosts.slot(host), found) {
             (Some(slot), Ok(found)) => {
                 if let Some((slot, host)) = self.bench.pair(slot) {
@@ -360,6 +369,8 @@ impl Heart {
                 self.watch_ip(ip, now);
             }
             Wake::Robots(host) => self.retry_robots(&host, now),
+            Wake::Verdicts => self.give_verdicts(now),
+            Wake::Recall => self.ask_for_robots(now, true),
             Wake::Candidates => {
                 if matches!(self.asking, Asking::Paused { until, .. } if until <= now) {
                     self.asking = Asking::Idle;

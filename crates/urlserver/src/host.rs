@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orbweaver_model::{Candidate, CrawlUrl, Outcome, Pace, Scheme, Timestamp};
+use orbweaver_model::{Candidate, CrawlUrl, Outcome, Pace, Scheme, Timestamp, machine};
 
 use crate::hash::HashSet;
 use crate::message::Resolved;
@@ -36,7 +36,7 @@ pub(crate) struct Host {
     /// Where it is.
     addresses: Vec<IpAddr>,
     /// Which of the addresses is in use.
-    address: usize,
+    index: usize,
     /// That address itself.
     current: Option<IpAddr>,
     /// Until when they hold.
@@ -136,7 +136,7 @@ impl Host {
             name,
             clock: Clock::starting(asked),
             addresses: Vec::new(),
-            address: 0,
+            index: 0,
             current: None,
             addresses_expire: Timestamp::default(),
             delay,
@@ -148,8 +148,13 @@ impl Host {
         }
     }
 
-    /// The address to ask, unless none is known or the known ones are too old.
+    /// The machine to ask, by which requests are counted, unless none is known or the known ones are too old.
     pub(crate) fn ip(&self, now: Timestamp) -> Option<IpAddr> {
+        self.address(now).map(machine)
+    }
+
+    /// The address of that machine to connect to.
+    pub(crate) fn address(&self, now: Timestamp) -> Option<IpAddr> {
         if self.addresses_expire <= now {
             return None;
         }
@@ -160,8 +165,11 @@ impl Host {
     pub(crate) fn settle_at(&mut self, resolved: Resolved, now: Timestamp) {
         self.addresses = resolved.addresses;
         self.addresses.truncate(MAX_ADDRESSES);
+        for address in &mut self.addresses {
+            *address = address.to_canonical();
+        }
         self.addresses.shrink_to_fit();
-        self.address = 0;
+        self.index = 0;
         self.current = self.addresses.first().copied();
         let life = resolved.ttl.clamp(MIN_ADDRESS_LIFE, MAX_ADDRESS_LIFE);
         self.addresses_expire = now.after(life);
@@ -169,9 +177,9 @@ impl Host {
 
     /// The address did not answer: the next one's turn.
     pub(crate) fn try_next_address(&mut self, failed: IpAddr) {
-        if self.current == Some(failed) {
-            self.address = (self.address + 1) % self.addresses.len().max(1);
-            self.current = self.addresses.get(self.address).copied();
+        if self.current.map(machine) == Some(failed) {
+            self.index = (self.index + 1) % self.addresses.len().max(1);
+            self.current = self.addresses.get(self.index).copied();
         }
     }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, FetchResult, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp,
-    TransId,
+    Candidate, CrawlUrl, FetchResult, Limits, Order, Outcome, OutcomeClass, RobotsRecord,
+    Timestamp, TransId,
 };
+
+use crate::robots::Robots;
 
 /// The addresses of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +79,17 @@ pub enum RobotsAnswer {
         /// When the server wants it to be asked for again.
         expires: Option<Timestamp>,
     },
+    /// The same, read by whoever brings it: reading half a megabyte takes milliseconds, which the heart does not have.
+    Read {
+        /// HTTP status.
+        status: u16,
+        /// The decoded body.
+        body: Vec<u8>,
+        /// What it says to us.
+        rules: Box<Robots>,
+        /// When the server wants it to be asked for again.
+        expires: Option<Timestamp>,
+    },
     /// There is none (4xx): everything is allowed.
     Unavailable {
         /// HTTP status.
@@ -101,6 +114,24 @@ pub enum RobotsAnswer {
 }
 
 impl RobotsAnswer {
+    /// Reads a file that was fetched, for the product token `agent`.
+    #[must_use]
+    pub fn read(self, agent: &str, limits: &Limits) -> Self {
+        match self {
+            Self::Fetched {
+                status,
+                body,
+                expires,
+            } => Self::Read {
+                status,
+                rules: Box::new(Robots::parse(&body, agent, limits)),
+                body,
+                expires,
+            },
+            other => other,
+        }
+    }
+
     /// Sorts a fetch into the cases.
     pub fn of(result: &FetchResult, moved_to: Option<CrawlUrl>, wait: Option<Duration>) -> Self {
         if result.is_put_back() {
@@ -256,7 +287,7 @@ pub struct Census {
     pub waiting_for_time: usize,
     /// Of these, waiting for the turn of their address.
     pub waiting_for_ip: usize,
-    /// Of these, waiting for nothing but a robots.txt.
+    /// Of these, waiting for nothing but a robots.txt, or for their turn to be told what it says.
     pub waiting_for_robots: usize,
     /// Of these, waiting for their addresses.
     pub resolving: usize,

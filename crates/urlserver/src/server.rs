@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, Clock, CrawlUrl, HostSetting, Order, Outcome, OutcomeClass, Pace, RobotsRecord,
-    Timestamp, TransId, UrlKey,
+    Candidate, Clock, CrawlUrl, HostSetting, Limits, Order, Outcome, OutcomeClass, Pace,
+    RobotsRecord, Timestamp, TransId, UrlKey,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinHandle, JoinSet};
@@ -27,6 +27,7 @@ use tracing::{debug, error};
 use crate::heart::{Heart, Resend};
 use crate::message::{Action, Census, Done, Notice, Resolved, Whereabouts};
 use crate::options::{Rates, UrlServerError, UrlServerOptions};
+use crate::robots::Robots;
 
 /// Messages that wait for the loop. A few hundred spiders can report at once without waiting.
 const INBOX: usize = 1024;
@@ -77,7 +78,7 @@ enum Message {
     Done(TransId, Box<Done>),
     Resend(TransId, oneshot::Sender<Resend>),
     Hold(String, Timestamp),
-    KnownRobots(String, Option<RobotsRecord>, oneshot::Sender<()>),
+    KnownRobots(String, Option<Box<(RobotsRecord, Robots)>>),
     KnownPaces(Vec<(String, Pace)>),
     Drain(oneshot::Sender<Vec<Candidate>>),
     Census(oneshot::Sender<Census>),
@@ -91,6 +92,8 @@ enum Message {
 #[derive(Clone)]
 pub struct Handle {
     inbox: mpsc::Sender<Message>,
+    /// The product token and the limits that a robots.txt is read with.
+    reading: Arc<(String, Limits)>,
 }
 
 impl UrlServer {
@@ -110,6 +113,7 @@ impl UrlServer {
             });
         }
         let resolve_timeout = options.limits.total_timeout;
+        let reading = Arc::new((options.agent.clone(), options.limits.clone()));
         let heart = Heart::new(options, (links.clock)())?;
         let (sender, inbox) = mpsc::channel(INBOX);
         let server = Self {
@@ -123,7 +127,11 @@ impl UrlServer {
             resolve_timeout,
         };
         let task = tokio::spawn(server.run());
-        Ok((Handle { inbox: sender }, task))
+        let handle = Handle {
+            inbox: sender,
+            reading,
+        };
+        Ok((handle, task))
     }
 
     async fn run(mut self) {
@@ -176,9 +184,9 @@ impl UrlServer {
                 let _ = answer.send(self.heart.resend(trans, now));
             }
             Message::Hold(host, until) => self.heart.hold(&host, until, now),
-            Message::KnownRobots(origin, kept, taken) => {
-                self.heart.known_robots(&origin, kept, now);
-                let _ = taken.send(());
+            Message::KnownRobots(origin, kept) => {
+                let kept = kept.map(|kept| *kept);
+                self.heart.recalled_robots(&origin, kept, now);
             }
             Message::KnownPaces(paces) => self.heart.known_paces(&paces, now),
             // One who no longer waits for the answer needs none.
@@ -258,9 +266,12 @@ impl Handle {
         self.send(Message::Sent(trans, at)).await
     }
 
-    /// Says that an order is over: once for each, whatever came of it.
+    /// Says that an order is over: once for each, whatever came of it. A robots.txt is read here, by the task of
+    /// whoever brings it.
     #[allow(clippy::missing_errors_doc, reason = "said at the first")]
-    pub async fn done(&self, trans: TransId, done: Done) -> Result<(), UrlServerError> {
+    pub async fn done(&self, trans: TransId, mut done: Done) -> Result<(), UrlServerError> {
+        let (agent, limits) = &*self.reading;
+        done.robots = done.robots.map(|answer| answer.read(agent, limits));
         self.send(Message::Done(trans, Box::new(done))).await
     }
 
@@ -278,17 +289,20 @@ impl Handle {
         self.send(Message::Hold(host.to_owned(), until)).await
     }
 
-    /// Answers a `RecallRobots`, with none when no robots.txt is kept for the origin. Returns when that has been
-    /// read: a thousand of them in the inbox would be half a gigabyte.
+    /// Answers a `RecallRobots`, with none when no robots.txt is kept for the origin. The file is read here: not by a
+    /// task that others wait for.
     #[allow(clippy::missing_errors_doc, reason = "said at the first")]
     pub async fn known_robots(
         &self,
         origin: String,
         kept: Option<RobotsRecord>,
     ) -> Result<(), UrlServerError> {
-        let (taken, is_read) = oneshot::channel();
-        self.send(Message::KnownRobots(origin, kept, taken)).await?;
-        is_read.await.map_err(|_| UrlServerError::Stopped)
+        let (agent, limits) = &*self.reading;
+        let kept = kept.map(|record| {
+            let rules = Robots::parse(&record.body, agent, limits);
+            Box::new((record, rules))
+        });
+        self.send(Message::KnownRobots(origin, kept)).await
     }
 
     /// Brings back how hosts have answered: before their candidates. What is known here counts more.

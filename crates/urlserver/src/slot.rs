@@ -4,13 +4,13 @@
 //! A slot knows what it holds and in which state it is. When it moves from one state to another is the
 //! dispatcher's decision.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use orbweaver_model::{Candidate, CrawlUrl, Timestamp, TransId, UrlKey};
 
-use crate::host::{Door, Host};
+use crate::host::{Door, Host, LIGHT};
 
 /// Where a slot stands. Each move goes through `Bench::enter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +35,15 @@ pub(crate) enum SlotState {
     },
     /// Every URL left waits for a robots.txt that is being asked for, or will be.
     AwaitingRobots,
+    /// URLs wait for a verdict of a robots.txt that is known; the slot stands in the line for those.
+    AwaitingVerdict,
     /// Nothing is left but the orders that are out.
     Emptied,
 }
 
 impl SlotState {
     /// Number of states.
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
 
     const fn index(self) -> usize {
         match self {
@@ -53,6 +55,7 @@ impl SlotState {
             Self::AtIp { .. } => 5,
             Self::AwaitingRobots => 6,
             Self::Emptied => 7,
+            Self::AwaitingVerdict => 8,
         }
     }
 }
@@ -124,6 +127,8 @@ pub(crate) struct Slot {
     pub(crate) has_leftover: bool,
     /// The slot is on the reject list.
     pub(crate) laden: bool,
+    /// The last verdict of its host's rules was costly, so that the next ones are given in turn.
+    pub(crate) is_costly: bool,
     /// An order has gone out since the host got this slot.
     pub(crate) served: bool,
     /// Bytes of its host's robots.txt rules when they were last counted.
@@ -147,6 +152,7 @@ impl Slot {
             asked_resolver: false,
             has_leftover: false,
             laden: false,
+            is_costly: false,
             served: false,
             rules: 0,
             state: SlotState::Free,
@@ -262,6 +268,8 @@ pub(crate) struct Bench {
     window: u16,
     /// Bytes of robots.txt rules of all hosts in slots.
     rules: usize,
+    /// Slots whose rules could be given up, by their bytes.
+    heavy: BTreeSet<(usize, u32)>,
 }
 
 impl Bench {
@@ -273,6 +281,7 @@ impl Bench {
             counts: [0; SlotState::COUNT],
             window,
             rules: 0,
+            heavy: BTreeSet::new(),
         }
     }
 
@@ -357,7 +366,18 @@ impl Bench {
         if let Some(found) = self.slots.get_mut(slot as usize) {
             let before = std::mem::replace(&mut found.rules, now);
             self.rules = (self.rules + now).saturating_sub(before);
+            if before != now {
+                self.heavy.remove(&(before, slot));
+            }
+            if now > LIGHT {
+                self.heavy.insert((now, slot));
+            }
         }
+    }
+
+    /// The slot whose rules take the most memory, of those that can be given up.
+    pub(crate) fn heaviest(&self) -> Option<u32> {
+        self.heavy.last().map(|(_, slot)| *slot)
     }
 
     /// Bytes of robots.txt rules of all hosts in slots, as far as they were counted.

@@ -49,13 +49,15 @@ impl Heart {
                 .call(name, slot)
                 .unwrap_or_else(|| Host::new(name.clone(), delay, self.asked_before))
         });
-        let is_too_much = self.options.is_too_much(self.bench.rules());
-        if let Some((found, host)) = self.bench.pair(slot) {
+        if let Some((found, _)) = self.bench.pair(slot) {
             found.has_leftover = self.leftover.holds(name);
-            if is_too_much {
-                host.forget_rules();
-                self.bench.weigh(slot);
-            }
+        }
+        self.shed_heaviest(slot);
+        if self.options.is_too_much(self.bench.rules())
+            && let Some((_, host)) = self.bench.pair(slot)
+        {
+            host.forget_rules();
+            self.bench.weigh(slot);
         }
         slot
     }

@@ -29,6 +29,10 @@ pub(super) enum Wake {
     Ip(IpAddr),
     /// A host with a robots.txt to be asked for again.
     Robots(Arc<str>),
+    /// The line of those who wait for verdicts has its turn.
+    Verdicts,
+    /// The doc index may be asked for a robots.txt again.
+    Recall,
     /// The doc index may be asked again.
     Candidates,
 }

@@ -18,7 +18,8 @@ impl Heart {
             hosts: self.bench.occupied(),
             waiting_for_time: count(SlotState::Waiting { until: zero }),
             waiting_for_ip: count(SlotState::AtIp { ip: any_ip }),
-            waiting_for_robots: count(SlotState::AwaitingRobots),
+            waiting_for_robots: count(SlotState::AwaitingRobots)
+                + count(SlotState::AwaitingVerdict),
             resolving: count(SlotState::Resolving),
             busy: count(SlotState::Busy) + count(SlotState::Emptied),
             ready: count(SlotState::Ready),

@@ -13,15 +13,27 @@ use orbweaver_model::{
 
 use super::alarm::Wake;
 use super::obey::{self, Judgement};
+use super::verdicts::{self, Allowance};
 use super::{Action, Heart, PATIENCE, Turn};
 use crate::host::Host;
-use crate::message::{Notice, RobotsAnswer};
+use crate::message::RobotsAnswer;
 use crate::politeness::Ticket;
 use crate::slot::{Out, RobotsJob, Slot, SlotState, Work};
 
 impl Heart {
     /// Finds out what a slot waits for, and has it wait there.
     pub(super) fn settle(&mut self, slot: u32, now: Timestamp) {
+        let allowance = match self.bench.get(slot) {
+            Some(found) if found.state() == SlotState::AwaitingVerdict || found.is_costly => {
+                Allowance::NOTHING
+            }
+            _ => Allowance::HOST,
+        };
+        self.settle_with(slot, allowance, now);
+    }
+
+    /// The same, when so much may be spent on verdicts.
+    pub(super) fn settle_with(&mut self, slot: u32, allowance: Allowance, now: Timestamp) {
         if self
             .bench
             .get(slot)
@@ -30,7 +42,7 @@ impl Heart {
             return;
         }
         self.yield_if_held(slot, now);
-        self.pick(slot, now);
+        self.pick(slot, allowance, now);
         let window = self.options.host_concurrent;
         let Some((found, host)) = self.bench.pair(slot) else {
             return;
@@ -67,6 +79,7 @@ impl Heart {
                     self.actions.push(Action::Resolve { host });
                 }
             }
+            SlotState::AwaitingVerdict => self.await_verdicts(ticket),
             SlotState::Free | SlotState::Busy | SlotState::AwaitingRobots | SlotState::Emptied => {}
         }
     }
@@ -77,6 +90,7 @@ impl Heart {
             found.asked_resolver = false;
             found.has_leftover = false;
             found.laden = false;
+            found.is_costly = false;
             found.served = false;
             if let Some(hash) = found.hash.take() {
                 self.laden.remove(&hash);
@@ -130,7 +144,9 @@ impl Heart {
 
     /// Chooses what goes out next, if that is not chosen yet: a robots.txt before any page, and of the
     /// pages the first one that is allowed.
-    fn pick(&mut self, slot: u32, now: Timestamp) {
+    ///
+    /// When the allowance is spent, the others wait for the next one.
+    fn pick(&mut self, slot: u32, mut allowance: Allowance, now: Timestamp) {
         let recalls = self.recalls();
         loop {
             self.refill(slot);
@@ -144,10 +160,19 @@ impl Heart {
                 found.next = Some(Work::Robots(job));
                 return;
             }
+            if allowance.is_spent() {
+                return;
+            }
             let Some(candidate) = found.queue.pop_front() else {
                 return;
             };
-            match obey::judge(host, candidate, recalls, now) {
+            let mut steps = 0;
+            let judgement = obey::judge(host, candidate, recalls, &mut steps, now);
+            let refused = matches!(judgement, Judgement::Denied(..));
+            found.is_costly = verdicts::is_costly(steps);
+            allowance.spend(steps, refused);
+            self.verdicts.count(steps, refused);
+            match judgement {
                 Judgement::Allowed(candidate, until) => {
                     found.next = Some(Work::Page(candidate, until));
                 }
@@ -156,7 +181,7 @@ impl Heart {
                     self.refuse(candidate, outcome, again);
                 }
                 Judgement::Parked(job) => found.jobs.extend(job),
-                Judgement::Recalled(origin) => self.tell(Notice::RecallRobots { origin }),
+                Judgement::Recalled(origin, again) => self.recall_robots(origin, again, now),
             }
         }
     }
@@ -286,6 +311,7 @@ impl Heart {
         let Some(work) = found.next.take() else {
             return;
         };
+        let address = host.address(now).unwrap_or(ip);
         let announce = !host.delay.is_zero() || !self.ip_delay.is_zero();
         let (candidate, purpose, job) = match work {
             Work::Page(candidate, _) => (candidate, Purpose::Page, None),
@@ -313,7 +339,7 @@ impl Heart {
         self.queued -= usize::from(purpose == Purpose::Page);
         self.actions.push(Action::Send(Order {
             trans,
-            ip,
+            ip: address,
             candidate,
             purpose,
             announce,
@@ -327,7 +353,9 @@ impl Heart {
 /// What a slot waits for; none when it has nothing to do any more.
 fn next_state(slot: &Slot, host: &Host, window: u16, now: Timestamp) -> Option<SlotState> {
     if slot.next.is_none() {
-        return if host.parked() > 0 {
+        return if !slot.queue.is_empty() {
+            Some(SlotState::AwaitingVerdict)
+        } else if host.parked() > 0 {
             Some(SlotState::AwaitingRobots)
         } else if slot.active() > 0 {
             Some(SlotState::Emptied)

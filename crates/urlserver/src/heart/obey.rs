@@ -33,16 +33,18 @@ pub(super) enum Judgement {
     Denied(Candidate, Outcome, Option<Timestamp>),
     /// It waits with its origin for the robots.txt, which is to be asked for when a job is given.
     Parked(Option<RobotsJob>),
-    /// It waits as well, and the doc index is to be asked whether it has the file of this origin.
-    Recalled(String),
+    /// It waits as well, and the doc index is to be asked whether it has the file of this origin; `true` when it was
+    /// given up here for its size.
+    Recalled(String, bool),
 }
 
 /// Asks the origin of a URL what is to be done with it. `recalls` when the doc index may have the robots.txt of an
-/// origin that nothing is known of.
+/// origin that nothing is known of. `steps` becomes what the rules have cost.
 pub(super) fn judge(
     host: &mut Host,
     candidate: Candidate,
     recalls: bool,
+    steps: &mut usize,
     now: Timestamp,
 ) -> Judgement {
     let door = host::door(&candidate.url);
@@ -53,14 +55,15 @@ pub(super) fn judge(
     if let Some(until) = origin.has_allowed(candidate.key.url, now) {
         return Judgement::Allowed(candidate, until);
     }
+    let again = matches!(origin.robots, RobotsState::Kept { .. });
     if origin.recall(recalls, now) {
         let name = candidate.url.origin().to_owned();
         host.park(candidate);
-        return Judgement::Recalled(name);
+        return Judgement::Recalled(name, again);
     }
     let attempts = match &origin.robots {
         RobotsState::Known { robots, expires } if *expires > now => {
-            return match denial(robots, &candidate) {
+            return match denial(robots, &candidate, steps) {
                 Some(outcome) => Judgement::Denied(candidate, outcome, None),
                 None => Judgement::Allowed(candidate, *expires),
             };
@@ -109,18 +112,23 @@ impl Heart {
                 status,
                 body,
                 expires,
-            } => self.learn(&job, status, body, expires, now),
-            RobotsAnswer::Unavailable { status } => {
-                self.learn(&job, status, Vec::new(), None, now);
+            } => {
+                let rules = Robots::parse(&body, &self.options.agent, limits);
+                self.learn(&job, status, body, rules, expires, now);
             }
+            RobotsAnswer::Read {
+                status,
+                body,
+                rules,
+                expires,
+            } => self.learn(&job, status, body, *rules, expires, now),
+            RobotsAnswer::Unavailable { status } => self.learn_nothing(&job, status, now),
             RobotsAnswer::Moved {
                 location: Some(url),
                 ..
             } if job.hops < limits.robots_max_redirects => self.follow(job, url, now),
             // RFC 9309 section 2.3.1.2: after five hops the file may be taken as unavailable.
-            RobotsAnswer::Moved { status, .. } => {
-                self.learn(&job, status, Vec::new(), None, now);
-            }
+            RobotsAnswer::Moved { status, .. } => self.learn_nothing(&job, status, now),
             RobotsAnswer::Unreachable { outcome, wait } => self.miss(&job, outcome, wait, now),
             RobotsAnswer::PutBack => {
                 let url = job.url.clone();
@@ -163,17 +171,22 @@ impl Heart {
         self.settle(slot, now);
     }
 
+    /// There are no rules.
+    fn learn_nothing(&mut self, job: &RobotsJob, status: u16, now: Timestamp) {
+        self.learn(job, status, Vec::new(), Robots::default(), None, now);
+    }
+
     /// The rules are known: they are kept, and the URLs that waited go back to the queue.
     fn learn(
         &mut self,
         job: &RobotsJob,
         status: u16,
         mut body: Vec<u8>,
+        mut robots: Robots,
         expires: Option<Timestamp>,
         now: Timestamp,
     ) {
         let limits = &self.options.limits;
-        let mut robots = Robots::parse(&body, &self.options.agent, limits);
         let urls = robots.take_sitemaps();
         let origin = origin_name(job);
         if robots == Robots::default() {

@@ -2,17 +2,52 @@
 //! rules of all hosts take too much memory.
 //!
 //! A file has 500 KiB at most, so that a thousand queues could hold half a gigabyte of rules. Beyond a share of
-//! `rest_bytes`, rules are used once when they arrive, on all URLs that wait for them, and what they allow is
-//! remembered instead. The next URLs of the host have the file recalled.
+//! `rest_bytes`, the longest rules are used once when they arrive, on all URLs that wait for them, and what they allow
+//! is remembered instead. The next URLs of the host have the file recalled, at a bounded rate.
+
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use orbweaver_model::{Candidate, CrawlUrl, Outcome, OutcomeClass, RobotsRecord, Timestamp};
 
 use super::Heart;
+use super::alarm::Wake;
 use super::obey::MAX_LIFE;
 use crate::hash::HashSet;
 use crate::host::{self, Door, LIGHT, Origin, RobotsState};
+use crate::message::Notice;
 use crate::robots::Robots;
 use crate::slot::RobotsJob;
+
+/// Questions to the doc index for a robots.txt that are open at once: each may bring half a megabyte.
+const FIRST_RECALLS: usize = 32;
+/// The same for those that were given up for their size and do bring as much.
+const RECALLS: usize = 4;
+/// After a file that was given up for its size has come back, the next such file is left alone for so long for every
+/// byte: half a megabyte takes milliseconds to read, and there may be thousands of hosts that send as much.
+const NANOS_PER_BYTE: u64 = 100;
+
+/// robots.txt files that the doc index is to be asked for: each origin is here at most once. Those that are asked for
+/// the first time go first; those that were given up for their size are asked for at a bounded rate.
+#[derive(Debug, Default)]
+pub(super) struct Recalls {
+    first: VecDeque<String>,
+    again: VecDeque<String>,
+    /// Questions that are open.
+    open: usize,
+    /// When the next of `again` may be asked for.
+    next: Timestamp,
+    /// An alarm is set for it.
+    is_awaited: bool,
+}
+
+impl Recalls {
+    fn answered(&mut self, bytes: usize, now: Timestamp) {
+        self.open = self.open.saturating_sub(1);
+        let pause = Duration::from_nanos(NANOS_PER_BYTE.saturating_mul(bytes as u64));
+        self.next = self.next.max(now).after(pause);
+    }
+}
 
 impl Origin {
     /// Until when a URL may be asked for that was found to be allowed while the rules were at hand. Asked once.
@@ -50,18 +85,76 @@ impl Heart {
     /// What the doc index has of a robots.txt. One from a time to come was fetched by a clock that was wrong, so that
     /// nobody knows how old it is.
     pub fn known_robots(&mut self, origin: &str, kept: Option<RobotsRecord>, now: Timestamp) {
-        let Ok(url) = CrawlUrl::from_canonical(&format!("{origin}/")) else {
-            return;
-        };
-        match kept.filter(|kept| kept.fetched <= now && kept.expires > now) {
-            Some(record) => self.remember_robots(&url, &record, now),
-            None => self.ask_after_all(&url, now),
+        let kept = kept.map(|record| {
+            let rules = Robots::parse(&record.body, &self.options.agent, &self.options.limits);
+            (record, rules)
+        });
+        self.recalled_robots(origin, kept, now);
+    }
+
+    /// The same, read by whoever brings it.
+    pub fn recalled_robots(
+        &mut self,
+        origin: &str,
+        kept: Option<(RobotsRecord, Robots)>,
+        now: Timestamp,
+    ) {
+        let bytes = kept.as_ref().map_or(0, |(record, _)| record.body.len());
+        self.recalls.answered(bytes, now);
+        if let Ok(url) = CrawlUrl::from_canonical(&format!("{origin}/")) {
+            match kept.filter(|(kept, _)| kept.fetched <= now && kept.expires > now) {
+                Some((record, rules)) => self.remember_robots(&url, &record, rules, now),
+                None => self.ask_after_all(&url, now),
+            }
         }
+        self.ask_for_robots(now, false);
         self.finish(now);
     }
 
-    fn remember_robots(&mut self, url: &CrawlUrl, record: &RobotsRecord, now: Timestamp) {
-        let mut robots = Robots::parse(&record.body, &self.options.agent, &self.options.limits);
+    /// Has the doc index asked for a robots.txt, when it is its turn.
+    pub(super) fn recall_robots(&mut self, origin: String, again: bool, now: Timestamp) {
+        let line = if again {
+            &mut self.recalls.again
+        } else {
+            &mut self.recalls.first
+        };
+        line.push_back(origin);
+        self.ask_for_robots(now, false);
+    }
+
+    /// Asks the doc index for as many robots.txt files as may be asked for now. `woken` when the alarm for this has
+    /// gone off.
+    pub(super) fn ask_for_robots(&mut self, now: Timestamp, woken: bool) {
+        self.recalls.is_awaited &= !woken;
+        loop {
+            let open = self.recalls.open;
+            let again = open < RECALLS && self.recalls.next <= now;
+            let origin = if open < FIRST_RECALLS && !self.recalls.first.is_empty() {
+                self.recalls.first.pop_front()
+            } else if again {
+                self.recalls.again.pop_front()
+            } else {
+                None
+            };
+            let Some(origin) = origin else {
+                break;
+            };
+            self.recalls.open += 1;
+            self.tell(Notice::RecallRobots { origin });
+        }
+        let waits = self.recalls.open < RECALLS && !self.recalls.again.is_empty();
+        if waits && !std::mem::replace(&mut self.recalls.is_awaited, true) {
+            self.alarms.set(self.recalls.next, Wake::Recall);
+        }
+    }
+
+    fn remember_robots(
+        &mut self,
+        url: &CrawlUrl,
+        record: &RobotsRecord,
+        mut robots: Robots,
+        now: Timestamp,
+    ) {
         robots.take_sitemaps();
         let (least, adapt) = (self.least_delay(url.host()), self.adapt);
         let expires = record.expires.min(record.fetched.after(MAX_LIFE));
@@ -115,6 +208,26 @@ impl Heart {
         self.settle(slot, now);
     }
 
+    /// While the rules of all hosts are too much, those of the host that has the most go first, until that is the one
+    /// in `slot`: so whoever has few rules keeps them, whatever others have.
+    pub(super) fn shed_heaviest(&mut self, slot: u32) {
+        while self.options.is_too_much(self.bench.rules())
+            && let Some(heaviest) = self.bench.heaviest().filter(|other| *other != slot)
+            && let Some((_, host)) = self.bench.pair(heaviest)
+        {
+            let before = host.rules_bytes();
+            host.forget_rules();
+            self.bench.weigh(heaviest);
+            if self
+                .bench
+                .host(heaviest)
+                .is_none_or(|host| host.rules_bytes() >= before)
+            {
+                return;
+            }
+        }
+    }
+
     /// Gives up the rules of an origin when those of all hosts are too much: after they have been used on the URLs
     /// that wait for them. Those in the queue that they were found to allow before stay allowed.
     pub(super) fn shed(&mut self, name: &str, door: Door, still_allowed: HashSet<u64>) {
@@ -122,6 +235,7 @@ impl Heart {
             return;
         };
         self.bench.weigh(slot);
+        self.shed_heaviest(slot);
         if !self.options.is_too_much(self.bench.rules()) {
             return;
         }
@@ -135,7 +249,7 @@ impl Heart {
             && robots.heap_bytes() > LIGHT
         {
             for candidate in parked {
-                match denial(robots, &candidate) {
+                match denial(robots, &candidate, &mut 0) {
                     Some(outcome) => denied.push((candidate, outcome)),
                     None => waiting.push(candidate),
                 }
@@ -157,9 +271,10 @@ impl Heart {
     }
 }
 
-/// What becomes of a URL that the rules deny.
-pub(super) fn denial(robots: &Robots, candidate: &Candidate) -> Option<Outcome> {
-    let verdict = robots.verdict(candidate.url.target());
+/// What becomes of a URL that the rules deny. `steps` becomes what finding that out has cost.
+pub(super) fn denial(robots: &Robots, candidate: &Candidate, steps: &mut usize) -> Option<Outcome> {
+    let verdict;
+    (verdict, *steps) = robots.weighed_verdict(candidate.url.target());
     let rule = verdict.rule.filter(|_| !verdict.allowed)?;
     let reason = format!("robots.txt: {rule}");
     Some(Outcome::because(OutcomeClass::DeniedRobots, reason))

@@ -6,6 +6,7 @@ mod outage;
 mod pace;
 mod recall;
 mod steering;
+mod verdicts;
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -74,7 +74,9 @@ impl Heart {
                 })
             }
             (_, SlotState::Busy | SlotState::Emptied) => Some(Wait::Answer),
-            (_, SlotState::Ready | SlotState::Free) => Some(Wait::Turn),
+            (_, SlotState::Ready | SlotState::AwaitingVerdict | SlotState::Free) => {
+                Some(Wait::Turn)
+            }
         }
     }
 }

@@ -156,3 +156,22 @@ fn time_that_jumps_or_stands_still_sends_nothing_early() {
     rig.heart.tick(Timestamp::from_millis(u64::MAX));
     rig.give(&["http://b/1"]);
 }
+
+/// One machine under three addresses is asked as one, and is connected to at the address that was found.
+#[test]
+fn an_address_in_another_spelling_is_the_same_machine() {
+    let mut rig = rig(&[
+        ("a", "192.0.2.1"),
+        ("b", "::ffff:192.0.2.1"),
+        ("c", "64:ff9b::192.0.2.1"),
+    ]);
+    let mut addresses = Vec::new();
+    for url in ["http://a/1", "http://b/1", "http://c/1"] {
+        let order = rig.order(url);
+        rig.none_out();
+        addresses.push(order.ip.to_string());
+        rig.done(&order);
+        rig.pass(1001);
+    }
+    assert_eq!(addresses, ["192.0.2.1", "192.0.2.1", "64:ff9b::c000:201"]);
+}
