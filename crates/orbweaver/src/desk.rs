@@ -3,17 +3,19 @@
 //! What a result means is decided in `harvest.rs` and `retry.rs`; here it is only handed on, in the right
 //! order. Where spider and store are other processes, `daemon/urlserver.rs` takes the place of the desk.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use orbweaver_model::{Event, FetchResult, Order, Purpose, Timestamp, TransId};
+use orbweaver_model::{Event, FetchResult, Order, Purpose, Timestamp, TransId, UrlKey};
 use orbweaver_spider::Spider;
 use orbweaver_urlserver::{Done, Handle, Notice};
 
 use crate::harvest::Harvest;
+use crate::helm::lock;
 use crate::redirect;
 use crate::retry::{self, Decision};
 use orbweaver_model::Clock;
@@ -27,6 +29,7 @@ pub(crate) struct Desk {
     pub(crate) spider: Spider,
     pub(crate) counter: Counter,
     pub(crate) announcements: mpsc::UnboundedSender<(TransId, Timestamp)>,
+    pub(crate) given_up: GivenUp,
 }
 
 impl Desk {
@@ -35,8 +38,45 @@ impl Desk {
         let announce = |trans, at| {
             let _ = self.announcements.send((trans, at));
         };
-        let result = self.spider.fetch(order, &announce).await;
-        self.counter.take(result, permit).await;
+        let (trans, key, purpose) = (order.trans, order.candidate.key, order.purpose);
+        let given_up = self.given_up.register(trans);
+        let result = tokio::select! {
+            result = self.spider.fetch(order, &announce) => Some(result),
+            Ok(()) = given_up => None,
+        };
+        self.given_up.forget(trans);
+        match result {
+            Some(result) => self.counter.take(result, permit).await,
+            None => self.counter.give_up(trans, key, purpose, permit).await,
+        }
+    }
+}
+
+/// Orders that are being carried out, and how each is told that it is to be given up. Filled and emptied by the tasks
+/// that carry them out; as many as are out.
+#[derive(Default)]
+pub(crate) struct GivenUp {
+    out: Mutex<HashMap<TransId, oneshot::Sender<()>>>,
+}
+
+impl GivenUp {
+    fn register(&self, trans: TransId) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.out).insert(trans, sender);
+        receiver
+    }
+
+    fn forget(&self, trans: TransId) {
+        lock(&self.out).remove(&trans);
+    }
+
+    /// Tells the tasks of these orders, until the URL server ends. An order that is over, or has not begun, goes on as
+    /// if nothing had been said.
+    pub(crate) async fn pass_on(desk: Arc<Desk>, mut wanted: mpsc::UnboundedReceiver<TransId>) {
+        while let Some(trans) = wanted.recv().await {
+            let out = lock(&desk.given_up.out).remove(&trans);
+            let _ = out.map(|out| out.send(()));
+        }
     }
 }
 
@@ -57,6 +97,21 @@ impl Counter {
         // The URL server ends only when the crawl does.
         let _ = self.urlserver.done(trans, done).await;
         self.keep(result, decision, permit);
+    }
+
+    /// An order was given up because others need its place: its URL goes back to the queue as it came.
+    async fn give_up(
+        &self,
+        trans: TransId,
+        key: UrlKey,
+        purpose: Purpose,
+        permit: OwnedSemaphorePermit,
+    ) {
+        let _ = self.urlserver.given_up(trans).await;
+        if purpose == Purpose::Page {
+            let event = Event::Return { keys: vec![key] };
+            self.harvest.indexer.event(event, Some(permit));
+        }
     }
 
     /// What the URL server is to hear when the order is over, and whether it is repeated. A host that asks for

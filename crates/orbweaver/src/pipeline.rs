@@ -5,6 +5,7 @@
 //! | orders | URL server → spider | `concurrency` | never: the URL server counts what is out |
 //! | permits | spider → doc index | 2 × `concurrency` + 256 results | the spider takes no order |
 //! | announcements | spider → URL server | one per order out | never |
+//! | given up | URL server → spider | one per order out | never |
 //! | archive | spider's workers → store | 16 MiB | the worker waits beside the runtime |
 //! | index | workers, store, URL server → doc index | one per permit, plus requests | never |
 //! | notices | URL server → doc index | 1,024 | they wait in the URL server |
@@ -41,7 +42,7 @@ use crate::config::Config;
 use crate::control::Control;
 use crate::crawl_dir::Held;
 use crate::daemon::urlserver::{Elsewhere, Ties};
-use crate::desk::{Counter, Desk, announce_to, dispatch, hear};
+use crate::desk::{Counter, Desk, GivenUp, announce_to, dispatch, hear};
 use crate::exit::Ending;
 use crate::harvest::{Harvest, Shelf};
 use crate::helm::{Helm, Wishes, seeds};
@@ -270,8 +271,11 @@ impl Ring {
             resolver: Resolver::new(resolver_options, policy.clone()),
             policy: policy.clone(),
         });
+        // Spiders elsewhere have no word for giving an order up.
+        let (give_up, to_give_up) = mpsc::unbounded_channel();
         let links = Links {
             orders,
+            give_up: matches!(hands, Hands::Own).then_some(give_up),
             notices,
             resolver,
             clock: Clock::clone(&clock),
@@ -333,7 +337,9 @@ impl Ring {
                     spider,
                     counter,
                     announcements: announce_to(urlserver.clone()),
+                    given_up: GivenUp::default(),
                 });
+                tokio::spawn(GivenUp::pass_on(Arc::clone(&desk), to_give_up));
                 tokio::spawn(dispatch(order_queue, desk, permits, stop))
             }
             (Hands::Others(elsewhere), _) => {

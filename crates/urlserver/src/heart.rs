@@ -13,6 +13,7 @@ mod batch;
 mod census;
 mod crowd;
 mod dispatch;
+mod lasting;
 mod obey;
 mod outage;
 mod recall;
@@ -22,7 +23,6 @@ mod tests;
 mod verdicts;
 mod whereis;
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,7 @@ use self::ahead::TOGETHER;
 use self::alarm::{Alarms, Wake};
 use self::batch::Batch;
 use self::crowd::Crowds;
+use self::lasting::Lasting;
 use self::recall::Recalls;
 use self::steer::Steering;
 use self::verdicts::VerdictLine;
@@ -44,6 +45,7 @@ use crate::leftover::Leftover;
 use crate::message::{Action, Done, Notice, Resolved, RobotsAnswer};
 use crate::options::{UrlServerError, UrlServerOptions};
 use crate::pace::Adapt;
+use crate::places::Places;
 use crate::politeness::{self, IpTable, Ticket};
 use crate::rest::Hosts;
 use crate::slot::{Bench, RobotsJob, Work};
@@ -77,9 +79,10 @@ pub struct Heart {
     verdicts: VerdictLine,
     /// Who waits for a robots.txt that the doc index has.
     recalls: Recalls,
-    /// Who could go at once, first come first served: this is the round robin among hosts. Bounded by
-    /// the number of slots and addresses, but for entries that have become stale and are passed over.
-    ready: VecDeque<Turn>,
+    /// Who could go at once, and who goes next.
+    places: Places<Turn>,
+    /// Orders that hold their places for long.
+    lasting: Lasting,
     /// Orders that are out.
     orders: usize,
     /// URLs in slots.
@@ -163,7 +166,8 @@ impl Heart {
             alarms: Alarms::default(),
             verdicts: VerdictLine::default(),
             recalls: Recalls::default(),
-            ready: VecDeque::new(),
+            places: Places::new(options.in_flight, options.host_concurrent),
+            lasting: Lasting::new(options.in_flight),
             orders: 0,
             queued: 0,
             laden: HashSet::default(),
@@ -283,13 +287,21 @@ impl Heart {
 
     /// An order is over. A name that is unknown, or whose place has been used again, is passed over.
     pub fn done(&mut self, trans: TransId, done: Done, now: Timestamp) {
-        let Some((slot, host)) = self.bench.pair(trans.slot) else {
+        let Some((slot, _)) = self.bench.pair(trans.slot) else {
             return;
         };
         let Some(out) = slot.vacate(trans) else {
             return;
         };
         self.orders -= 1;
+        self.places.free(out.speed, out.home);
+        self.forget_given_up(out.is_given_up);
+        if done.sent.is_some() || done.failed {
+            self.took(trans.slot, out.since, now);
+        }
+        let Some((_, host)) = self.bench.pair(trans.slot) else {
+            return;
+        };
         let seen = politeness::seen(&done, host.delay, self.options.host_concurrent);
         host.clock.done(seen, out.announced, out.lost);
         let response = done.sent.zip(done.first_byte);
@@ -370,6 +382,7 @@ impl Heart {
             }
             Wake::Robots(host) => self.retry_robots(&host, now),
             Wake::Verdicts => self.give_verdicts(now),
+            Wake::Lasting => self.check_lasting(now),
             Wake::Recall => self.ask_for_robots(now, true),
             Wake::Candidates => {
                 if matches!(self.asking, Asking::Paused { until, .. } if until <= now) {
@@ -464,6 +477,7 @@ impl Heart {
     fn finish(&mut self, now: Timestamp) {
         self.fill_empty_queues(now);
         self.pump(now);
+        self.make_way_for_others(now);
         self.return_spilled();
         self.ask_for_candidates(now);
         self.ips.prune(now);

@@ -10,6 +10,7 @@ use orbweaver_model::{Candidate, CrawlUrl, Outcome, Pace, Scheme, Timestamp, mac
 use crate::hash::HashSet;
 use crate::message::Resolved;
 use crate::pace::Adapt;
+use crate::places::{Home, Neighbourhood, Speed};
 use crate::politeness::Clock;
 use crate::robots::Robots;
 
@@ -22,6 +23,9 @@ const MAX_ADDRESS_LIFE: Duration = Duration::from_secs(86_400);
 const MAX_ADDRESSES: usize = 8;
 /// Origins of one host that are remembered without being waited for.
 const MAX_ORIGINS: usize = 64;
+
+/// How often a host has to be quick after one order that was slow.
+const SLOW: u8 = 4;
 
 /// Bytes of rules that are never given up: getting them back would cost more.
 pub(crate) const LIGHT: usize = 1024;
@@ -46,6 +50,12 @@ pub(crate) struct Host {
     /// The option's time, raised by the longest Crawl-delay of its origins.
     least: Duration,
     pace: Pace,
+    /// Its registered domain.
+    domain: Neighbourhood,
+    /// Whether an order of it has ended in the usual time.
+    has_been_quick: bool,
+    /// How often it has to be quick before it no longer counts as slow.
+    slowness: u8,
     /// Its origins: hardly ever more than http and https.
     origins: Vec<Origin>,
     /// URLs that wait for a robots.txt, with all origins together.
@@ -133,6 +143,9 @@ impl Origin {
 impl Host {
     pub(crate) fn new(name: Arc<str>, delay: Duration, asked: Option<Timestamp>) -> Self {
         Self {
+            domain: Neighbourhood::domain(&name),
+            has_been_quick: false,
+            slowness: 0,
             name,
             clock: Clock::starting(asked),
             addresses: Vec::new(),
@@ -159,6 +172,31 @@ impl Host {
             return None;
         }
         self.current
+    }
+
+    /// How it uses its places.
+    pub(crate) fn speed(&self) -> Speed {
+        match (self.slowness, self.has_been_quick) {
+            (0, true) => Speed::Fast,
+            (0, false) => Speed::New,
+            _ => Speed::Slow,
+        }
+    }
+
+    /// An order of it holds its place for longer than is usual.
+    pub(crate) fn was_slow(&mut self) {
+        self.slowness = (self.slowness + SLOW).min(2 * SLOW);
+    }
+
+    /// An order of it has ended in the usual time.
+    pub(crate) fn was_quick(&mut self) {
+        self.has_been_quick = true;
+        self.slowness = self.slowness.saturating_sub(1);
+    }
+
+    /// Its neighbourhoods, when it is on this machine.
+    pub(crate) fn home(&self, ip: IpAddr) -> Home {
+        [Neighbourhood::network(ip), self.domain]
     }
 
     /// Takes in what the resolver found.

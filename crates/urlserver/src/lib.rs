@@ -11,6 +11,7 @@ mod leftover;
 pub mod message;
 pub mod options;
 mod pace;
+mod places;
 mod politeness;
 mod rest;
 pub mod robots;

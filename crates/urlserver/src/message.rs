@@ -202,6 +202,12 @@ pub enum Action {
         /// The host as it stands in URLs; an IPv6 address has its brackets.
         host: Arc<str>,
     },
+    /// Stop carrying this order out and say so with `given_up`; its URL goes back to the doc index. When it is over
+    /// already, nothing is to be done. Only with `can_give_up`.
+    GiveUp {
+        /// The order.
+        order: TransId,
+    },
     /// Pass this on to the doc index.
     Tell(Notice),
 }
@@ -222,8 +228,8 @@ pub enum Notice {
     Return {
         /// The URLs.
         candidates: Vec<Candidate>,
-        /// Their host asked for patience until then, or its robots.txt rests so long; none when the URL server is being drained, or has no
-        /// memory left for them, or their host is blocked.
+        /// Their host asked for patience until then, or its robots.txt rests so long, or it is slow and others need its
+        /// queue; none when the URL server is being drained, or has no memory left for them, or their host is blocked.
         until: Option<Timestamp>,
     },
     /// A queue is empty and nothing left over can fill it. Answer with `candidates`, with an empty list
@@ -295,6 +301,8 @@ pub struct Census {
     pub busy: usize,
     /// Of these, ready to be asked when an order may go out.
     pub ready: usize,
+    /// Of those that are ready, or whose address is, the slow ones: they leave places to others.
+    pub slow: usize,
     /// Orders with the spider.
     pub orders: usize,
     /// URLs in queues.

@@ -44,6 +44,8 @@ pub struct UrlServerOptions {
     /// Bytes for what is remembered of hosts without a queue: clocks, addresses, robots.txt; and half as much again
     /// for the robots.txt of those that have one.
     pub rest_bytes: usize,
+    /// True when an order that is out can be given up (`Action::GiveUp`).
+    pub can_give_up: bool,
     /// True when this crawl ran before: then nobody is asked until one delay has passed, because the
     /// process before may have asked just before it died.
     pub resumed: bool,
@@ -80,6 +82,7 @@ impl Default for UrlServerOptions {
             ip_batch_max: 256,
             leftover_bytes: 32 << 20,
             rest_bytes: 64 << 20,
+            can_give_up: false,
             resumed: false,
             settings: Vec::new(),
         }

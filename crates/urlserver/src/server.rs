@@ -50,6 +50,9 @@ pub trait Resolve: Send + Sync {
 pub struct Links {
     /// Takes the orders to the spider; its capacity is at least `in_flight`.
     pub orders: mpsc::Sender<Order>,
+    /// Takes the names of orders that are to be given up, at most one for each that is out; none when the spider cannot
+    /// do so. Each is answered with `done` or `given_up`.
+    pub give_up: Option<mpsc::UnboundedSender<TransId>>,
     /// Takes what the doc index must hear.
     pub notices: mpsc::Sender<Notice>,
     /// Finds addresses.
@@ -76,6 +79,7 @@ enum Message {
     Candidates(Vec<Candidate>),
     Sent(TransId, Timestamp),
     Done(TransId, Box<Done>),
+    GivenUp(TransId),
     Resend(TransId, oneshot::Sender<Resend>),
     Hold(String, Timestamp),
     KnownRobots(String, Option<Box<(RobotsRecord, Robots)>>),
@@ -103,9 +107,10 @@ impl UrlServer {
     ///
     /// Names the first option that makes no sense.
     pub fn spawn(
-        options: UrlServerOptions,
+        mut options: UrlServerOptions,
         links: Links,
     ) -> Result<(Handle, JoinHandle<()>), UrlServerError> {
+        options.can_give_up = links.give_up.is_some();
         if links.orders.max_capacity() < options.in_flight {
             return Err(UrlServerError::Option {
                 name: "in_flight",
@@ -180,6 +185,7 @@ impl UrlServer {
             Message::Candidates(candidates) => self.heart.candidates(candidates, now),
             Message::Sent(trans, at) => self.heart.sent(trans, at, now),
             Message::Done(trans, done) => self.heart.done(trans, *done, now),
+            Message::GivenUp(trans) => self.heart.given_up(trans, now),
             Message::Resend(trans, answer) => {
                 let _ = answer.send(self.heart.resend(trans, now));
             }
@@ -210,6 +216,10 @@ impl UrlServer {
                         error!(%failure, "the spider takes no orders, url server ends");
                         return false;
                     }
+                }
+                // Nobody listens only when the crawl is over.
+                Action::GiveUp { order } => {
+                    let _ = self.links.give_up.as_ref().map(|to| to.send(order));
                 }
                 Action::Resolve { host } => self.to_resolve.push_back(host),
                 Action::Tell(notice) => self.outbox.push_back(notice),
@@ -273,6 +283,12 @@ impl Handle {
         let (agent, limits) = &*self.reading;
         done.robots = done.robots.map(|answer| answer.read(agent, limits));
         self.send(Message::Done(trans, Box::new(done))).await
+    }
+
+    /// Says that an order was given up, as was wanted: instead of `done`.
+    #[allow(clippy::missing_errors_doc, reason = "said at the first")]
+    pub async fn given_up(&self, trans: TransId) -> Result<(), UrlServerError> {
+        self.send(Message::GivenUp(trans)).await
     }
 
     /// Gets a new name for an order that was lost and can be sent again at once, or hears when it may be.

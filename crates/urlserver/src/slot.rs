@@ -11,6 +11,7 @@ use std::sync::Arc;
 use orbweaver_model::{Candidate, CrawlUrl, Timestamp, TransId, UrlKey};
 
 use crate::host::{Door, Host, LIGHT};
+use crate::places::{Home, Speed};
 
 /// Where a slot stands. Each move goes through `Bench::enter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,12 @@ pub(crate) struct Out {
     pub(crate) ip: IpAddr,
     /// When the order was made.
     pub(crate) since: Timestamp,
+    /// The kind of host that holds the place: slow as soon as it has outstayed.
+    pub(crate) speed: Speed,
+    /// The neighbourhoods that hold it.
+    pub(crate) home: Home,
+    /// The spider has been told to give it up.
+    pub(crate) is_given_up: bool,
     /// The request is known to be written.
     pub(crate) announced: bool,
     /// It was lost, and waits to be sent again.

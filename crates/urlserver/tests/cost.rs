@@ -200,6 +200,7 @@ impl Bench {
                     self.give(host);
                 }
             }
+            Action::GiveUp { .. } => unreachable!("nothing can be given up here"),
             Action::Resolve { host } => {
                 let number: u32 = host[1..].parse().unwrap();
                 let found = Resolved {

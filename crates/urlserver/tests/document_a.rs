@@ -106,6 +106,7 @@ impl Desk {
         for action in self.heart.take_actions() {
             match action {
                 Action::Send(order) => self.spider.push_back(order),
+                Action::GiveUp { .. } => unreachable!("nothing can be given up here"),
                 Action::Resolve { host } => self.questions.push(host.to_string()),
                 Action::Tell(Notice::NeedCandidates { want, mut reject }) => {
                     reject.sort_unstable();

@@ -258,6 +258,7 @@ impl Bench {
         for action in self.heart.take_actions() {
             match action {
                 Action::Send(order) => self.out.push(order),
+                Action::GiveUp { .. } => unreachable!("nothing can be given up here"),
                 Action::Resolve { host } => self.questions.push(host.to_string()),
                 Action::Tell(Notice::Refuse { candidate, .. }) => {
                     assert!(self.inside.remove(candidate.url.as_str()));

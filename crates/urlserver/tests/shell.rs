@@ -72,6 +72,7 @@ fn rig(options: UrlServerOptions, room: usize) -> Rig {
         most: AtomicUsize::new(0),
     });
     let links = Links {
+        give_up: None,
         orders: order_sender,
         notices: notice_sender,
         resolver: script.clone(),
@@ -289,6 +290,7 @@ async fn options_that_make_no_sense_are_named() {
     let (orders, _orders) = mpsc::channel(options.in_flight);
     let (notices, _notices) = mpsc::channel(1);
     let links = Links {
+        give_up: None,
         orders,
         notices,
         resolver: Arc::new(Script {

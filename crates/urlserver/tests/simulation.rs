@@ -258,6 +258,7 @@ impl Sim {
         for action in self.heart.take_actions() {
             match action {
                 Action::Send(order) => self.fly(order),
+                Action::GiveUp { .. } => unreachable!("nothing can be given up here"),
                 Action::Resolve { host } => {
                     let at = self.now + self.dice.below(30_000);
                     self.at(at, What::Resolved(host.to_string()));

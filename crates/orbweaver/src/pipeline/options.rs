@@ -77,6 +77,7 @@ pub(super) fn urlserver_options(
         limits: settings.limits.clone(),
         robots_delay: settings.retry.delay,
         rest_bytes: usize::try_from(settings.memory / 8).unwrap_or(usize::MAX),
+        can_give_up: false,
         resumed,
     })
 }

@@ -49,8 +49,9 @@ impl Heart {
                 .call(name, slot)
                 .unwrap_or_else(|| Host::new(name.clone(), delay, self.asked_before))
         });
-        if let Some((found, _)) = self.bench.pair(slot) {
+        if let Some((found, host)) = self.bench.pair(slot) {
             found.has_leftover = self.leftover.holds(name);
+            self.places.came(host.speed());
         }
         self.shed_heaviest(slot);
         if self.options.is_too_much(self.bench.rules())

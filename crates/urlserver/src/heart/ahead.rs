@@ -26,7 +26,7 @@ impl Heart {
             *slot = match wake {
                 Wake::Slot((slot, _)) => *slot,
                 Wake::Ip(ip) => self.ips.first_in_line(*ip).unwrap_or(u32::MAX),
-                Wake::Robots(_) | Wake::Verdicts | Wake::Recall | Wake::Candidates => u32::MAX,
+                _ => u32::MAX,
             };
         }
         let slots = slots.get(..wakes.len()).unwrap_or(&slots);

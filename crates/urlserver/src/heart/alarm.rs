@@ -31,6 +31,8 @@ pub(super) enum Wake {
     Robots(Arc<str>),
     /// The line of those who wait for verdicts has its turn.
     Verdicts,
+    /// The oldest order that is out may have outstayed.
+    Lasting,
     /// The doc index may be asked for a robots.txt again.
     Recall,
     /// The doc index may be asked again.

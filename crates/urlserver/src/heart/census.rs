@@ -6,6 +6,7 @@ use orbweaver_model::Timestamp;
 
 use super::Heart;
 use crate::message::{Bottleneck, Census};
+use crate::places::Speed;
 use crate::slot::SlotState;
 
 impl Heart {
@@ -23,6 +24,7 @@ impl Heart {
             resolving: count(SlotState::Resolving),
             busy: count(SlotState::Busy) + count(SlotState::Emptied),
             ready: count(SlotState::Ready),
+            slow: self.places.waiting(Speed::Slow),
             orders: self.orders,
             queued: self.queued,
             leftover: self.leftover.len(),
@@ -88,6 +90,7 @@ impl Heart {
         debug_assert_eq!(queued, self.queued, "queued");
         debug_assert_eq!(occupied, self.bench.occupied(), "occupied slots");
         debug_assert!(orders <= self.options.in_flight, "too many orders");
+        debug_assert_eq!(orders, self.places.held(), "places");
         for (ip, state) in self.ips.iter() {
             let counted = per_ip.remove(ip).unwrap_or_default();
             debug_assert_eq!(state.clock.active, counted, "{ip}");

@@ -17,6 +17,7 @@ use super::verdicts::{self, Allowance};
 use super::{Action, Heart, PATIENCE, Turn};
 use crate::host::Host;
 use crate::message::RobotsAnswer;
+use crate::places::Neighbourhood;
 use crate::politeness::Ticket;
 use crate::slot::{Out, RobotsJob, Slot, SlotState, Work};
 
@@ -57,20 +58,20 @@ impl Heart {
             (old, new) => old == new,
         };
         if !stays {
-            self.enter(slot, state);
+            self.enter(slot, state, now);
         }
         self.mark(slot);
     }
 
     /// Moves a slot and gets it in the line that belongs to the state.
-    fn enter(&mut self, slot: u32, state: SlotState) {
+    fn enter(&mut self, slot: u32, state: SlotState, now: Timestamp) {
         self.bench.enter(slot, state);
         let Some((found, host)) = self.bench.pair(slot) else {
             return;
         };
         let ticket = (slot, found.stamp());
         match state {
-            SlotState::Ready => self.ready.push_back(Turn::Slot(ticket)),
+            SlotState::Ready => self.wait_for_place(Turn::Slot(ticket), now),
             SlotState::Waiting { until } => self.alarms.set(until, Wake::Slot(ticket)),
             SlotState::AtIp { ip } => self.ips.entry(ip).line.push_back(ticket),
             SlotState::Resolving => {
@@ -97,6 +98,7 @@ impl Heart {
             }
         }
         if let Some(host) = self.bench.release(slot) {
+            self.places.left(host.speed());
             self.hosts.rest(host, now);
         }
     }
@@ -205,13 +207,33 @@ impl Heart {
 
     /// Hands out orders in turn, as long as more may be out.
     pub(super) fn pump(&mut self, now: Timestamp) {
-        while !self.draining && !self.paused && self.orders < self.options.in_flight {
-            match self.ready.pop_front() {
-                None => return,
-                Some(Turn::Slot(ticket)) => self.serve_slot(ticket, now),
-                Some(Turn::Ip(ip)) => self.serve_ip(ip, now),
+        if self.draining || self.paused {
+            return;
+        }
+        while let Some(turn) = self.places.next() {
+            match turn {
+                Turn::Slot(ticket) => self.serve_slot(ticket, now),
+                Turn::Ip(ip) => self.serve_ip(ip, now),
             }
         }
+        self.take_places_back();
+    }
+
+    /// A slot, or the first in the line of an address, gets in line for a place.
+    pub(super) fn wait_for_place(&mut self, turn: Turn, now: Timestamp) {
+        let (slot, ip) = match turn {
+            Turn::Slot((slot, _)) => (Some(slot), None),
+            Turn::Ip(ip) => (self.ips.first_in_line(ip), Some(ip)),
+        };
+        let host = slot.and_then(|slot| self.bench.host(slot));
+        let ip = ip.or_else(|| host.and_then(|host| host.ip(now)));
+        // Nobody is ready without a host and its address; whoever comes to be so has no neighbours.
+        let nowhere = Neighbourhood::Network(u64::MAX);
+        let home = host
+            .zip(ip)
+            .map_or([nowhere; 2], |(host, ip)| host.home(ip));
+        let speed = host.map(Host::speed).unwrap_or_default();
+        self.places.wait(speed, home, turn);
     }
 
     fn serve_slot(&mut self, (slot, stamp): Ticket, now: Timestamp) {
@@ -235,7 +257,7 @@ impl Heart {
         } else if self.is_one_too_many(slot, ip) {
             self.send_away(slot, ip, now);
         } else {
-            self.enter(slot, SlotState::AtIp { ip });
+            self.enter(slot, SlotState::AtIp { ip }, now);
             self.watch_ip(ip, now);
         }
     }
@@ -279,7 +301,7 @@ impl Heart {
         let at = state.clock.next_at(delay);
         if at <= now {
             state.is_ready = true;
-            self.ready.push_back(Turn::Ip(ip));
+            self.wait_for_place(Turn::Ip(ip), now);
         } else if state.wake.is_none_or(|wake| wake > at) {
             state.wake = Some(at);
             self.alarms.set(at, Wake::Ip(ip));
@@ -321,10 +343,14 @@ impl Heart {
                 Some(Box::new(job)),
             ),
         };
+        let (speed, home) = (host.speed(), host.home(ip));
         let out = Out {
             key: candidate.key,
             ip,
             since: now,
+            speed,
+            home,
+            is_given_up: false,
             announced: false,
             lost: false,
             job,
@@ -335,6 +361,8 @@ impl Heart {
         found.served = true;
         host.clock.give();
         self.ips.entry(ip).clock.give();
+        self.places.take(speed, home);
+        self.watch_order(trans, now);
         self.orders += 1;
         self.queued -= usize::from(purpose == Purpose::Page);
         self.actions.push(Action::Send(Order {

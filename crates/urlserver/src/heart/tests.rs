@@ -86,6 +86,7 @@ impl Rig {
                 match action {
                     Action::Send(order) => self.orders.push_back(order),
                     Action::Tell(notice) => self.notices.push(notice),
+                    Action::GiveUp { .. } => unreachable!("nothing can be given up here"),
                     Action::Resolve { host } => {
                         self.questions.push(host.to_string());
                         if let Some(addresses) = &self.addresses {

@@ -234,7 +234,10 @@ impl World {
         let out = self.flights.len() - self.free.len();
         // Whoever could go has gone, unless as many are out as may be.
         let full = census.orders >= self.plan.options.in_flight;
-        assert!(census.ready == 0 || full || self.draining, "{census:?}");
+        assert!(
+            census.ready <= census.slow || full || self.draining,
+            "{census:?}"
+        );
         assert!(census.orders == out && out <= self.plan.options.in_flight);
         assert!(census.hosts <= self.plan.options.queue_count + census.orders + 1000);
         self.tally.most_hosts = self.tally.most_hosts.max(census.hosts);
@@ -321,6 +324,7 @@ impl World {
         for action in self.heart.take_actions() {
             match action {
                 Action::Send(order) => self.fly(order),
+                Action::GiveUp { .. } => unreachable!("nothing can be given up here"),
                 Action::Resolve { host } => {
                     let slow = if self.dice.percent(1) {
                         5 * SECOND
