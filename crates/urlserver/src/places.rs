@@ -243,8 +243,10 @@ impl<T: Copy> Places<T> {
         let waits = |speed: Speed| self.waiting(speed) > 0;
         let may_slow = waits(Speed::Slow) && slow < self.room_for_slow();
         let may_new = waits(Speed::New) && new + slow < self.room_for_new();
-        let is_next =
-            |speed, part: usize| self.held[speed] < part || self.turns % 16 == speed as u64;
+        let any_slow = self.hosts.slow > 0;
+        let is_next = |speed, part: usize| {
+            any_slow && (self.held[speed] < part || self.turns % 16 == speed as u64)
+        };
         if may_slow && is_next(Speed::Slow, self.all / 8) {
             Some(Speed::Slow)
         } else if may_new && (is_next(Speed::New, self.all / 16) || self.new_came_first()) {
