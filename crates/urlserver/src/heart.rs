@@ -297,7 +297,7 @@ impl Heart {
         self.places.free(out.speed, out.home);
         self.forget_given_up(out.is_given_up);
         if done.sent.is_some() || done.failed {
-            self.took(trans.slot, out.since, now);
+            self.took(trans.slot, out.since, out.job.is_none(), now);
         }
         let Some((_, host)) = self.bench.pair(trans.slot) else {
             return;

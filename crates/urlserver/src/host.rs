@@ -52,7 +52,7 @@ pub(crate) struct Host {
     pace: Pace,
     /// Its registered domain.
     domain: Neighbourhood,
-    /// Whether an order of it has ended in the usual time.
+    /// Whether a page of it has come in the usual time.
     has_been_quick: bool,
     /// How often it has to be quick before it no longer counts as slow.
     slowness: u8,
@@ -188,7 +188,7 @@ impl Host {
         self.slowness = (self.slowness + SLOW).min(2 * SLOW);
     }
 
-    /// An order of it has ended in the usual time.
+    /// A page of it has come in the usual time.
     pub(crate) fn was_quick(&mut self) {
         self.has_been_quick = true;
         self.slowness = self.slowness.saturating_sub(1);

@@ -23,9 +23,9 @@ use crate::hash::HashMap;
 /// How a host uses its places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Speed {
-    /// It has answered in the usual time.
+    /// A page of it has come in the usual time.
     Fast,
-    /// It has not answered yet.
+    /// No page of it has come yet.
     #[default]
     New,
     /// It has held a place for much longer than is usual.
@@ -362,8 +362,8 @@ impl Usual {
         }
     }
 
-    /// An order took so long, or is known to take at least as long. The quick tenth is followed rather than the
-    /// middle, because thousands of slow hosts would move that.
+    /// An order took so long. The quick tenth is followed rather than the middle, because thousands of slow hosts would
+    /// move that. One that was given up says nothing: where everything takes long, those say so that may end.
     pub(crate) fn saw(&mut self, took: Duration) {
         let quicker = took.as_secs_f64() * 1000.0 < self.quick;
         self.quick *= if quicker { 0.955 } else { 1.005 };

@@ -106,7 +106,7 @@ impl Heart {
             && u128::from(own.saturating_sub(began)) >= patience.as_millis()
         {
             self.lasting.out.pop_front();
-            self.outstay(trans, patience);
+            self.outstay(trans);
         }
         if self.lasting.outstayed.len() > 2 * self.options.in_flight {
             let bench = &mut self.bench;
@@ -118,7 +118,7 @@ impl Heart {
         self.watch_the_oldest(now);
     }
 
-    fn outstay(&mut self, trans: TransId, patience: Duration) {
+    fn outstay(&mut self, trans: TransId) {
         let Some(out) = self
             .bench
             .get_mut(trans.slot)
@@ -130,16 +130,15 @@ impl Heart {
         if was != Speed::Slow {
             self.places.outstayed(was);
             self.lasting.outstayed.push(trans);
-            self.lasting.usual.saw(patience);
         }
         self.change_speed(trans.slot, Host::was_slow);
     }
 
-    /// An order that was not given up has ended.
-    pub(super) fn took(&mut self, slot: u32, since: Timestamp, now: Timestamp) {
+    /// An order that was not given up has ended. A robots.txt that came quickly does not promise quick pages.
+    pub(super) fn took(&mut self, slot: u32, since: Timestamp, is_page: bool, now: Timestamp) {
         let took = now.since(since);
         self.lasting.usual.saw(took);
-        if took < self.lasting.usual.patience() {
+        if is_page && took < self.lasting.usual.patience() {
             self.change_speed(slot, Host::was_quick);
         }
     }
