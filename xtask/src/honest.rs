@@ -1,8 +1,11 @@
 //! `cargo xtask honest`: what the hostile web costs those who behave, and what it costs in memory.
 //!
 //! Twenty hosts of the simulated web are crawled alone, and then in one crawl with the hostile web; the
-//! ratio of the two speeds is printed. Then the memory: 24 hostile fetches at once, and a thousand bodies
+//! ratio of the two speeds is printed. The same with sixty hosts beside 1, 20, 200 and 2,000 that are slow, fail,
+//! send without end, or have a long robots.txt (`crowd`). Then the memory: 24 hostile fetches at once, and a thousand bodies
 //! without end at once, plain and in each encoding. Both webs are processes of their own.
+
+mod crowd;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,13 +19,32 @@ use serde_json::Value;
 use crate::hostile::{ask, orbweaver, peak_rss};
 use crate::shell;
 
-/// Hosts of the honest web, and pages of each: enough that the crawl of them takes a quarter of a minute.
-const HOSTS: &str = "20";
-const PAGES: &str = "150";
+/// What a crawl of honest hosts is like.
+struct Honest {
+    hosts: &'static str,
+    pages: &'static str,
+    rate: &'static str,
+}
 
+/// Beside crowds of hostile hosts: sixty hosts for half a minute.
+const BESIDE_CROWDS: Honest = Honest {
+    hosts: "60",
+    pages: "60",
+    rate: "2",
+};
+
+/// How many hostile hosts there are.
+const CROWDS: [usize; 4] = [1, 20, 200, 2000];
+
+/// Hosts of the honest web, and pages of each: enough that the crawl of them takes a quarter of a minute.
+///
 /// Requests a second to a host, ten times the default. With many more the two webs would share the
 /// processor as any hosts do, which tells nothing about one holding up the other.
-const RATE: &str = "10";
+const BESIDE_THE_HOSTILE_WEB: Honest = Honest {
+    hosts: "20",
+    pages: "150",
+    rate: "10",
+};
 
 /// Bodies without end at once.
 const ENDLESS: u16 = 1000;
@@ -32,12 +54,25 @@ const LEAST_SPEED: f64 = 0.8;
 const MOST_MIB: u64 = 512;
 const MOST_ENDLESS_MIB: u64 = 1024;
 
-pub(crate) fn run() -> Result<()> {
+/// What can be measured by itself.
+pub(crate) const PARTS: [&str; 3] = ["web", "crowds", "memory"];
+
+/// Only one of `PARTS`, when it is named.
+pub(crate) fn run(only: Option<&str>) -> Result<()> {
     shell::run(&mut shell::cargo(["build", "--release", "-p", "orbweaver"]))?;
     let place = shell::target().join("honest");
     shell::fresh_dir(&place)?;
-    let mut broken = speed(&place)?;
-    broken |= memory(&place)?;
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    let mut broken = false;
+    if wanted("web") {
+        broken |= speed(&place)?;
+    }
+    if wanted("crowds") {
+        broken |= crowds(&place)?;
+    }
+    if wanted("memory") {
+        broken |= memory(&place)?;
+    }
     if broken {
         bail!("a promise of docs/reliability.md does not hold here");
     }
@@ -46,39 +81,79 @@ pub(crate) fn run() -> Result<()> {
 
 /// Prints the two speeds; true when the ratio is too small.
 fn speed(place: &Path) -> Result<bool> {
-    let alone = honest_seconds(&place.join("alone"), None)?;
+    let honest = &BESIDE_THE_HOSTILE_WEB;
+    let Honest { hosts, pages, rate } = honest;
+    let alone = honest_seconds(&place.join("alone"), honest, |_| Ok(()))?;
     let hostile = Web::hostile(&place.join("hostile-web"))?;
-    let beside = honest_seconds(&place.join("beside"), Some(&hostile))?;
+    let beside = honest_seconds(&place.join("beside"), honest, |crawl| {
+        crawl.args(["--resolver", hostile.text("resolver")?]);
+        crawl.arg("--seeds").arg(hostile.folder.join("seeds.txt"));
+        crawl.arg("--ca").arg(hostile.folder.join("ca.pem"));
+        Ok(())
+    })?;
     let ratio = alone / beside;
     shell::say(&format!(
-        "{HOSTS} honest hosts of {PAGES} pages, {RATE} requests a second to each: {alone:.1} s alone, {beside:.1} s beside the hostile web: {:.0} % of the speed",
+        "{hosts} honest hosts of {pages} pages, {rate} requests a second to each: {alone:.1} s alone, {beside:.1} s beside the hostile web: {:.0} % of the speed",
         ratio * 100.0
     ));
     Ok(ratio < LEAST_SPEED)
 }
 
-/// Crawls the honest web, with the hostile one if there is one, until its last page is fetched.
-fn honest_seconds(place: &Path, hostile: Option<&Web>) -> Result<f64> {
+/// Prints the speeds beside crowds of hostile hosts; true when one is too small.
+fn crowds(place: &Path) -> Result<bool> {
+    let honest = &BESIDE_CROWDS;
+    let Honest { hosts, pages, rate } = honest;
+    let alone = honest_seconds(&place.join("sixty"), honest, |_| Ok(()))?;
+    shell::say(&format!(
+        "{hosts} honest hosts of {pages} pages, {rate} requests a second to each: {alone:.1} s alone"
+    ));
+    let mut broken = false;
+    for kind in crowd::KINDS {
+        let port = crowd::serve(kind)?;
+        for size in CROWDS {
+            let place = place.join(format!("{kind:?}-{size}"));
+            fs::create_dir_all(&place)?;
+            let seeds = place.join("seeds.txt");
+            fs::write(&seeds, crowd::seeds(size, port))?;
+            let beside = honest_seconds(&place, honest, |crawl| {
+                crawl.arg("--seeds").arg(&seeds);
+                Ok(())
+            })?;
+            let ratio = alone / beside;
+            shell::say(&format!(
+                "beside {size} hosts, {kind:?}: {beside:.1} s, {:.0} % of the speed",
+                ratio * 100.0
+            ));
+            broken |= ratio < LEAST_SPEED;
+            fs::remove_dir_all(&place)?;
+        }
+    }
+    Ok(broken)
+}
+
+/// Crawls the honest web, with what `beside` adds to the crawl, until its last page is fetched.
+fn honest_seconds(
+    place: &Path,
+    honest: &Honest,
+    beside: impl FnOnce(&mut Command) -> Result<()>,
+) -> Result<f64> {
     fs::create_dir_all(place)?;
     let mut sim = orbweaver();
     sim.args([
         "sim",
         "--hosts",
-        HOSTS,
+        honest.hosts,
         "--pages",
-        PAGES,
+        honest.pages,
         "--latency-ms",
         "5",
     ]);
+    let rate = honest.rate;
     let honest = Web::start(&mut sim)?;
     let mut crawl = crawl(place);
-    crawl.args(["--allow-net", "127.0.0.0/8", "--rate", RATE]);
+    crawl.args(["--allow-net", "127.0.0.0/8", "--rate", rate]);
     crawl.arg(honest.text("seed_url")?);
-    if let Some(hostile) = hostile {
-        crawl.args(["--resolver", hostile.text("resolver")?]);
-        crawl.arg("--seeds").arg(hostile.folder.join("seeds.txt"));
-        crawl.arg("--ca").arg(hostile.folder.join("ca.pem"));
-    }
+    beside(&mut crawl)?;
     let control = honest
         .text("control")?
         .trim_start_matches("http://")

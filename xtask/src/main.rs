@@ -31,7 +31,9 @@ cargo xtask sim-heart [HOSTS] [URLS] [SEED]
 cargo xtask scale [URLS]      the doc index with ten million URLs if left out, by itself and under a crawl; a hundred
                               million need 25 GB of disk and some hours
 cargo xtask hostile DIR       crawl the hostile server in DIR and let it grade what came of it
-cargo xtask honest            what the hostile web costs honest hosts in speed, and the crawler in memory
+cargo xtask honest [web|crowds|memory]
+                              what the hostile web, and crowds of hostile hosts, cost honest hosts in speed, and the
+                              crawler in memory
 cargo xtask fuzz [SECONDS] [TARGET]
                               mutated input for every parser of outside bytes, 60 s each if left out";
 
@@ -59,7 +61,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ("sim-heart", rest) => heart::run(rest),
         ("scale", rest) => scale::run(rest),
         ("hostile", [folder]) => hostile::run(folder.as_ref()),
-        ("honest", []) => honest::run(),
+        ("honest", []) => honest::run(None),
+        ("honest", [only]) if honest::PARTS.contains(&only.as_str()) => honest::run(Some(only)),
         ("fuzz", rest) => fuzz::run(rest),
         ("help" | "-h" | "--help", _) => {
             shell::say(RECIPES);

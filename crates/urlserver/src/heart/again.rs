@@ -55,6 +55,10 @@ impl Heart {
         out.lost = false;
         host.clock.give_again();
         at_ip.clock.give_again();
-        slot.rename(trans).map_or(Resend::Never, Resend::Now)
+        let Some(renamed) = slot.rename(trans) else {
+            return Resend::Never;
+        };
+        self.watch_order(renamed, now);
+        Resend::Now(renamed)
     }
 }
