@@ -143,15 +143,21 @@ impl Spider {
             Some(ours) => (ours, None),
             None => (outcome, exchange),
         };
-        // An answer that waited for us says nothing about how fast the server is.
-        let first_byte = trip.times.first_byte;
-        let first_byte = first_byte.filter(|_| trip.deadline.ours() < outcome_of::STALLED);
+        // An answer that waited for us says nothing about how fast the server is, and the time is not its own.
+        let ours = trip.deadline.ours();
+        let waited = ours >= outcome_of::STALLED;
+        let first_byte = trip.times.first_byte.filter(|_| !waited);
+        let ended = (self.clock)();
+        let started = match waited {
+            true => started.after(ours).min(ended),
+            false => started,
+        };
         FetchResult {
             outcome,
             started,
             sent: trip.times.sent,
             first_byte,
-            ended: (self.clock)(),
+            ended,
             wire_bytes: trip.wire_bytes,
             connected: trip.connected,
             exchange,

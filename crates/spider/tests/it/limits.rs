@@ -112,10 +112,18 @@ async fn a_long_robots_txt_is_read_as_far_as_it_counts() {
     }
 }
 
+/// Ten seconds for each step inside of thirty for the whole.
+fn stepwise() -> SpiderOptions {
+    let mut options = options();
+    options.limits.header_timeout = Duration::from_secs(10);
+    options.limits.idle_timeout = Duration::from_secs(10);
+    options
+}
+
 async fn timed(script: Vec<Act>) -> (orbweaver_model::FetchResult, Duration) {
     let site = Site::start(vec![script]).await;
     let start = Instant::now();
-    let result = fetch(&spider(options()), &site.url("/")).await;
+    let result = fetch(&spider(stepwise()), &site.url("/")).await;
     (result, start.elapsed())
 }
 
@@ -160,7 +168,7 @@ async fn drip(first: &'static str) -> (orbweaver_model::FetchResult, Duration) {
         }
     });
     let start = Instant::now();
-    let result = fetch(&spider(options()), &url).await;
+    let result = fetch(&spider(stepwise()), &url).await;
     (result, start.elapsed())
 }
 
