@@ -5,6 +5,8 @@
 
 mod mistakes;
 
+pub(crate) use self::mistakes::in_plain_words;
+
 use std::path::Path;
 
 use anyhow::{Context, Result};

@@ -73,7 +73,7 @@ fn blank(text: &mut String, lines: Range<usize>) {
 }
 
 /// What the reader says, without the names that types have in the program.
-fn in_plain_words(message: &str) -> String {
+pub(crate) fn in_plain_words(message: &str) -> String {
     let mut words = message.trim_end().replace('\n', "; ");
     for (theirs, ours) in [
         ("expected f64", "expected a number"),

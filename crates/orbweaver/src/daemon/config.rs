@@ -430,7 +430,7 @@ mod tests {
         let config = read(
             "Store_Prot = 1\nspider_port = \"x\"\nTimeout_Req = 5\ntimeout_req = 6\nMemory = 5\nworkers = 0\n\
              Timeout_Idle = 0\ntimeout_header = 0\nReq_Host_Concurrent = 5000\nRotate = \"1\"\nContact = \"\u{e4}\"\n\
-             nonsense = 1\nqueue_len = 0\nReq_Host_Per_Sec = -1.0\n[crawl.scope]\nknid = \"any\"\n[crawl.fetch]\nworkers = 1",
+             nonsense = 1\nqueue_len = 0\nReq_Host_Per_Sec = -1.0\n[crawl.scope]\nknid = \"any\"\ndepth = \"x\"\n[crawl.fetch]\nworkers = 1",
         );
         let both = [
             "Store_Prot is not a setting; Store_Port is",
@@ -439,7 +439,8 @@ mod tests {
             "Memory = 5 must be a size",
             "workers must be",
             "nonsense is not a setting",
-            "knid",
+            "[crawl.scope] knid: unknown key",
+            "[crawl.scope] depth: the text \"x\", expected a whole number",
         ];
         let spider = config.spider().unwrap_err().to_string();
         for part in both.iter().chain(&[

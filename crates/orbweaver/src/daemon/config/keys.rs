@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::DaemonConfig;
+use crate::config::{Config, in_plain_words};
 
 /// A key in small letters, as the documents and the help write it, and what it must be.
 type Known = (&'static str, &'static str, &'static str);
@@ -100,9 +101,8 @@ pub(super) fn read(table: toml::Table) -> DaemonConfig {
             Ok(_) => {
                 good.insert(key.to_owned(), value);
             }
-            Err(error) if key == "crawl" && value.is_table() => {
-                let error = error.to_string();
-                wrong.push(format!("[{written}]: {}", error.trim().replace('\n', " ")));
+            Err(_) if key == "crawl" && value.is_table() => {
+                good.insert(key.to_owned(), crawl(&written, value, &mut wrong));
             }
             Err(_) => wrong.push(format!("{written} = {value} must be {must}")),
         }
@@ -111,6 +111,51 @@ pub(super) fn read(table: toml::Table) -> DaemonConfig {
     config.names = names;
     config.mistakes = wrong;
     config
+}
+
+/// What can be read of the table of the crawl, key by key too.
+fn crawl(written: &str, value: toml::Value, wrong: &mut Vec<String>) -> toml::Value {
+    let mut good = toml::Table::new();
+    let mut take = |path: String,
+                    table: &mut toml::Table,
+                    key: &str,
+                    value: toml::Value,
+                    wrap: &dyn Fn(toml::Value) -> toml::Table| {
+        let alone = wrap(value.clone());
+        match toml::Value::Table(alone).try_into::<Config>() {
+            Ok(_) => {
+                table.insert(key.to_owned(), value);
+            }
+            Err(error) => wrong.push(format!(
+                "[{path}] {key}: {}",
+                in_plain_words(error.message())
+            )),
+        }
+    };
+    let table = value.try_into::<toml::Table>().unwrap_or_default();
+    for (key, value) in table {
+        let one = |value| toml::Table::from_iter([(key.clone(), value)]);
+        match value {
+            toml::Value::Table(part) if !part.is_empty() => {
+                let mut kept = toml::Table::new();
+                for (inner, value) in part {
+                    let two = |value| {
+                        let within = toml::Table::from_iter([(inner.clone(), value)]);
+                        one(toml::Value::Table(within))
+                    };
+                    take(format!("{written}.{key}"), &mut kept, &inner, value, &two);
+                }
+                good.insert(key, toml::Value::Table(kept));
+            }
+            value => take(written.to_owned(), &mut good, &key, value, &one),
+        }
+    }
+    // A table of a name that there is not is empty by now, and still a mistake that was told.
+    let is_known = |(key, value): &(String, toml::Value)| {
+        let alone = toml::Table::from_iter([(key.clone(), value.clone())]);
+        toml::Value::Table(alone).try_into::<Config>().is_ok()
+    };
+    toml::Value::Table(good.into_iter().filter(is_known).collect())
 }
 
 fn known(written: &str) -> Option<Known> {
