@@ -181,7 +181,10 @@ impl PageReader {
                     // A page in an attribute, with the base of the page around it.
                     let mut page = PageReader::default();
                     html(inner, &mut page);
-                    self.found.extend(page.found);
+                    self.found.extend(page.found.into_iter().map(|found| Found {
+                        place: "<iframe srcdoc>".to_owned(),
+                        ..found
+                    }));
                 }
             }
             "form" => {
@@ -204,7 +207,7 @@ impl PageReader {
             "object" => self.push(tag, get("data"), Way::Part),
             "source" => {
                 self.push(tag, get("src"), Way::Part);
-                self.candidates(tag, get("srcset"));
+                self.candidates("source srcset", get("srcset"));
             }
             "video" => {
                 self.push(tag, get("src"), Way::Part);

@@ -46,8 +46,8 @@ impl Tree {
         &self.root
     }
 
-    /// The targets of all HTML files, in order.
-    pub(crate) fn pages(&self, origin: &Url) -> Vec<String> {
+    /// The URLs of all HTML files, in order.
+    pub(crate) fn pages(&self, origin: &Url) -> Vec<Url> {
         let mut pages = Vec::new();
         let mut folders = vec![(self.root.clone(), origin.clone())];
         while let Some((folder, url)) = folders.pop() {
@@ -65,7 +65,7 @@ impl Tree {
                 if place.is_file()
                     && matches!(media_of(&path), "text/html" | "application/xhtml+xml")
                 {
-                    pages.push(url.path().to_owned());
+                    pages.push(url);
                 } else if place.is_dir() && !here.starts_with(&place) {
                     folders.push((path, url));
                 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use sha1::{Digest as _, Sha1};
 use url::Url;
 
-use crate::reader::{self, Document, Way};
+use crate::reader::{self, Document, Found, Way};
 use crate::site::Tree;
 
 /// More URLs than any tree that is honestly finite.
@@ -84,7 +84,8 @@ impl<'t> Walker<'t> {
         let mut seeds = vec!["/".to_owned()];
         walk.reach("/", Way::Page, "", "");
         self.exhaust(&mut walk);
-        for target in self.tree.pages(&self.origin) {
+        for page in self.tree.pages(&self.origin) {
+            let target = target_of(&page);
             if seeds.len() < MAX_SEEDS && !walk.reached.contains_key(&target) {
                 walk.reach(&target, Way::Page, "", "");
                 self.exhaust(&mut walk);
@@ -194,8 +195,7 @@ impl Walk {
             let wanted = match self.rules {
                 Rules::Pages => found.way == Way::Page && !found.nofollow,
                 Rules::Requisites => !found.nofollow,
-                // It sends no forms, and with robots.txt switched off it heeds no nofollow.
-                Rules::Wget => found.place != "<form>",
+                Rules::Wget => wget_sees(found, &entry.document),
             };
             if wanted {
                 let way = match way {
@@ -245,6 +245,14 @@ impl Walk {
             }
         }
     }
+}
+
+/// Whether wget takes a reference for one. It sends no forms, knows neither every element nor every spelling, and reads
+/// no UTF-16. With robots.txt switched off it heeds no nofollow.
+fn wget_sees(found: &Found, document: &Document) -> bool {
+    let unknown = ["<form>", "<track>", "<source srcset>", "<iframe srcdoc>"];
+    let odd = found.href.starts_with("http:") && !found.href.starts_with("http://");
+    !unknown.contains(&&*found.place) && !odd && document.encoding.is_ascii_compatible()
 }
 
 /// What is sent for a URL: its path and query, with escapes in capitals and nothing in it that HTTP forbids.

@@ -42,7 +42,13 @@ fn events(text: &str, kind: &mut Option<Xml>, page: &mut PageReader) -> quick_xm
             };
             match *kind.get_or_insert(root) {
                 Xml::Page => markup(tag, page)?,
-                Xml::Feed => feed.start(tag)?,
+                Xml::Feed => {
+                    feed.start(tag)?;
+                    // An empty element has no end of its own.
+                    if matches!(event, Event::Empty(_)) {
+                        feed.end(tag.local_name().as_ref(), page);
+                    }
+                }
                 Xml::Other => return Ok(()),
             }
         }
