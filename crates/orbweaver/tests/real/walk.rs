@@ -13,7 +13,7 @@ use crate::site::Tree;
 /// More URLs than any tree that is honestly finite.
 const MAX_URLS: usize = 3_000_000;
 
-/// Seeds of one crawl; wget walks through everything once more for each.
+/// Seeds of one crawl.
 const MAX_SEEDS: usize = 12;
 
 /// By whose rules references are followed.

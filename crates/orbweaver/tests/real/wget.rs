@@ -15,7 +15,7 @@ pub(crate) fn is_installed() -> bool {
 }
 
 /// Lets wget fetch all it finds; what that was is in the site's log.
-pub(crate) fn fetch(site: &Site, seeds: &[String]) {
+pub(crate) fn fetch(site: &Site) {
     let dir = tempfile::tempdir().unwrap();
     let status = Command::new("wget")
         .args([
@@ -27,7 +27,7 @@ pub(crate) fn fetch(site: &Site, seeds: &[String]) {
         .args(["--delete-after", "--quiet", "--tries=1", "--no-proxy"])
         .arg("--directory-prefix")
         .arg(dir.path())
-        .args(seeds.iter().map(|seed| site.url(seed)))
+        .arg(site.url("/"))
         .env_remove("WGETRC")
         .stdin(Stdio::null())
         .status()
