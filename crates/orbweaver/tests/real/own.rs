@@ -35,7 +35,7 @@ fn tree() -> TempDir {
         <a href="genindex-0.html">index</a> <a href="caf%c3%a9/na%c3%afve file.html">names</a> <a href=frames.html>frames</a>
         <a href="secret.html" rel="nofollow">no</a> <a href="listed">a folder</a> <a href="gone.html">missing</a>
         <a href="mailto:a@example.org">mail</a> <a href="http://127.0.0.1/else">elsewhere</a> <a href="book.xhtml">book</a>
-        <img src="logo.svg" srcset="small.png 1x, large.png 2x"><a href="feed.xml">news</a> <a href="index.html.fr.utf8">fr</a>
+        <img src="both.svg"><img src="logo.svg" srcset="small.png 1x, large.png 2x"><a href="feed.xml">news</a> <a href="index.html.fr.utf8">fr</a>
         <form action="search"><input></form><form method=post action="login"></form><script>"<a href='not.html'>"</script>"#,
     );
     // The pages that were fetched twice: an index with many links into each page, and neighbours all over.
@@ -78,15 +78,21 @@ fn tree() -> TempDir {
     );
     write(
         &root,
-        "refreshed.html",
-        "<object data='object.html'></object>",
-    );
-    write(
-        &root,
         "object.html",
         "<a href='from-object.html'>only when it is a page</a>",
     );
     write(&root, "from-object.html", "");
+    // A picture of the first page, and a page for another one: what is found first must not matter.
+    write(
+        &root,
+        "both.svg",
+        "<svg xmlns:xlink='x'><a xlink:href='from-both.html'/></svg>",
+    );
+    write(
+        &root,
+        "refreshed.html",
+        "<object data='object.html'></object><a href='both.svg'>picture</a>",
+    );
     write(
         &root,
         "book.xhtml",
@@ -106,7 +112,7 @@ fn tree() -> TempDir {
     write(
         &root,
         "logo.svg",
-        "<svg xmlns:xlink='x'><a xlink:href='from-picture.html'/></svg>",
+        "<svg xmlns:xlink='x'><a xlink:href='from-picture.html'/><style>a { b: url(dots.png) }</style></svg>",
     );
     write(
         &root,
@@ -148,6 +154,8 @@ fn a_tree_of_our_own_is_crawled_whole_and_once() {
         "/listed/deep/",
         "/frame.html",
         "/refreshed.html",
+        "/both.svg",
+        "/from-both.html",
         "/chapter.xhtml",
         "/last.html",
         "/en.html",
@@ -176,6 +184,7 @@ fn a_tree_of_our_own_is_crawled_whole_and_once() {
         "/bg.png",
         "/book.js",
         "/object.html",
+        "/dots.png",
     ] {
         assert!(
             requisites.contains_key(part) && !pages.contains_key(part),
@@ -257,9 +266,9 @@ fn references_as_browsers_see_them() {
         ("<link rel='shortcut icon' href=x>", one("x", Way::Part)),
         (
             "<link rel='alternate stylesheet' href=x>",
-            one("x", Way::Sheet),
+            one("x", Way::Part),
         ),
-        ("<p style='background:URL(x)'>", one("x", Way::Sheet)),
+        ("<p style='background:URL(x)'>", one("x", Way::Part)),
         (
             "<meta http-equiv=Refresh content='0;url=x'>",
             one("x", Way::Page),

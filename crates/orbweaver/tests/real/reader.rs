@@ -11,15 +11,16 @@ use crate::css;
 use crate::html::html;
 use crate::xml::xml;
 
+/// The place of what styles refer to.
+pub(crate) const STYLE: &str = "url()";
+
 /// What a reference is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Way {
     /// Text that only looks like a reference.
     Unreal,
-    /// A part of the page in which nothing is followed: a picture, a script.
+    /// A part of the page: a picture, a script, a style sheet. Nothing is followed in it but what its styles need.
     Part,
-    /// A style sheet or what one refers to; if it is one itself, its own references are parts of the page too.
-    Sheet,
     /// Another page.
     Page,
 }
@@ -154,8 +155,8 @@ impl PageReader {
         for href in css::references(text) {
             self.found.push(Found {
                 href,
-                way: Way::Sheet,
-                place: "url()".to_owned(),
+                way: Way::Part,
+                place: STYLE.to_owned(),
                 nofollow: false,
             });
         }
@@ -275,14 +276,11 @@ impl PageReader {
 fn link_way(rel: &[&str], purpose: &str) -> Option<Way> {
     let has = |word: &str| rel.contains(&word);
     if has("stylesheet") {
-        return Some(Way::Sheet);
+        return Some(Way::Part);
     }
     if has("preload") {
-        return Some(match &*purpose.to_ascii_lowercase() {
-            "style" => Way::Sheet,
-            "document" => Way::Page,
-            _ => Way::Part,
-        });
+        let page = purpose.eq_ignore_ascii_case("document");
+        return Some(if page { Way::Page } else { Way::Part });
     }
     let part = [
         "icon",

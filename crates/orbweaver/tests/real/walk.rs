@@ -182,19 +182,20 @@ impl Walk {
     }
 
     fn read(&mut self, target: &str, way: Way, entry: &Entry) {
-        let sheet = entry.media == "text/css";
-        let readable = match self.rules {
-            Rules::Wget => sheet || matches!(entry.media, "text/html" | "application/xhtml+xml"),
-            Rules::Pages | Rules::Requisites => way == Way::Page || (way == Way::Sheet && sheet),
-        };
-        if !readable {
+        let read = matches!(
+            entry.media,
+            "text/html" | "application/xhtml+xml" | "text/css"
+        );
+        if self.rules == Rules::Wget && !read {
             return;
         }
         let document = Some(&entry.document);
         for found in &entry.document.found {
             let wanted = match self.rules {
                 Rules::Pages => found.way == Way::Page && !found.nofollow,
-                Rules::Requisites => !found.nofollow,
+                Rules::Requisites => {
+                    !found.nofollow && (way == Way::Page || found.place == reader::STYLE)
+                }
                 Rules::Wget => wget_sees(found, &entry.document),
             };
             if wanted {
