@@ -27,6 +27,7 @@ use self::again::Changed;
 pub(crate) use self::again::{Again, Judge};
 pub(crate) use self::kept::Gift;
 pub(crate) use self::mend::read_at_last;
+use crate::crawl_dir::Presence;
 
 /// Events folded in one commit at most.
 const GROUP: usize = 1024;
@@ -154,6 +155,8 @@ pub(crate) struct IndexerOptions {
     pub(crate) patience: Duration,
     /// Finished pages are visited again, so that there is always something to wait for.
     pub(crate) recrawl: bool,
+    /// Whether the crawl directory is still there; an index is not opened again in the place of one that is gone.
+    pub(crate) presence: Presence,
 }
 
 /// The thread, seen from outside.

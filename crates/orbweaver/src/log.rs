@@ -308,7 +308,11 @@ impl Rotating {
 
     /// Opens the file where an earlier run has left it. A line that a kill has torn is ended.
     fn begin(&self) -> io::Result<(BufWriter<File>, u64)> {
-        fs::create_dir_all(&self.dir)?;
+        // Not with its parents: a crawl directory that is gone stays gone.
+        match fs::create_dir(&self.dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
         let path = self.dir.join(NAME);
         let mut file = File::options()
             .read(true)

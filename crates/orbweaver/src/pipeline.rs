@@ -290,6 +290,7 @@ impl Ring {
             per_host: settings.queue_len,
             patience: settings.retry.patience,
             recrawl: settings.recrawl.is_some(),
+            presence: held.presence().clone(),
         };
         let judge = Box::new(judge);
         let index_thread = index.start(

@@ -165,7 +165,7 @@ fn first_line(outline: &Outline) -> String {
 
 /// What to type so that the crawl goes on, where something is left.
 fn to_resume(dir: &str, outline: &Outline) -> Vec<String> {
-    if outline.status.queued == 0 {
+    if outline.status.queued == 0 && outline.limit.is_none() {
         return Vec::new();
     }
     let plain = format!("to resume:         orbweaver crawl -o {dir}");

@@ -64,6 +64,7 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::Args, Debug)]
+#[command(next_help_heading = "What is shown")]
 pub(crate) struct ShowArgs {
     /// How progress is shown: a live line on a terminal, plain lines, JSON lines, or not at all
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Progress::Auto)]

@@ -28,6 +28,9 @@ impl Work {
             let Some(known) = known.filter(|known| known.is_trouble()) else {
                 return Err(error);
             };
+            if !self.options.presence.holds() {
+                return Err(self.options.presence.gone());
+            }
             self.complain(&error);
             last_attempts += u32::from(self.stopping.load(Ordering::Relaxed));
             match self.take_up(known, before) {
