@@ -20,12 +20,12 @@ use orbweaver_model::{
     Candidate, Clock, CrawlUrl, HostSetting, Limits, Order, Outcome, OutcomeClass, Pace,
     RobotsRecord, Timestamp, TransId, UrlKey,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{Id, JoinHandle, JoinSet};
 use tracing::{debug, error};
 
 use crate::heart::{Heart, Resend};
-use crate::message::{Action, Census, Done, Notice, Resolved, Whereabouts};
+use crate::message::{Action, Census, Done, Notice, Resolved, RobotsAnswer, Whereabouts};
 use crate::options::{Rates, UrlServerError, UrlServerOptions};
 use crate::robots::Robots;
 
@@ -33,6 +33,8 @@ use crate::robots::Robots;
 const INBOX: usize = 1024;
 /// Messages taken at once, so that one wake-up of the task serves many.
 const BATCH: usize = 256;
+/// Bytes of a robots.txt that takes longer to read than a task should keep its thread.
+const LONG: usize = 16 << 10;
 /// Names that are being resolved at once.
 const RESOLUTIONS: usize = 256;
 
@@ -98,6 +100,8 @@ pub struct Handle {
     inbox: mpsc::Sender<Message>,
     /// The product token and the limits that a robots.txt is read with.
     reading: Arc<(String, Limits)>,
+    /// Whose turn it is to have a long one read.
+    turn: Arc<Semaphore>,
 }
 
 impl UrlServer {
@@ -135,6 +139,7 @@ impl UrlServer {
         let handle = Handle {
             inbox: sender,
             reading,
+            turn: Arc::new(Semaphore::new(1)),
         };
         Ok((handle, task))
     }
@@ -280,8 +285,9 @@ impl Handle {
     /// whoever brings it.
     #[allow(clippy::missing_errors_doc, reason = "said at the first")]
     pub async fn done(&self, trans: TransId, mut done: Done) -> Result<(), UrlServerError> {
-        let (agent, limits) = &*self.reading;
-        done.robots = done.robots.map(|answer| answer.read(agent, limits));
+        if let Some(answer) = done.robots.take() {
+            done.robots = Some(self.read(answer).await);
+        }
         self.send(Message::Done(trans, Box::new(done))).await
     }
 
@@ -367,6 +373,22 @@ impl Handle {
         let (answer, found) = oneshot::channel();
         self.send(Message::WhereIs(url, key, answer)).await?;
         found.await.map_err(|_| UrlServerError::Stopped)
+    }
+
+    /// Reads a robots.txt; a long one beside the runtime, one at a time, so that nobody's fetch waits for it.
+    async fn read(&self, answer: RobotsAnswer) -> RobotsAnswer {
+        let is_long = |answer: &RobotsAnswer| matches!(answer, RobotsAnswer::Fetched { body, .. } if body.len() > LONG);
+        let reading = Arc::clone(&self.reading);
+        if !is_long(&answer) {
+            return answer.read(&reading.0, &reading.1);
+        }
+        let _turn = self.turn.acquire().await;
+        let read = tokio::task::spawn_blocking(move || answer.read(&reading.0, &reading.1));
+        read.await.unwrap_or_else(|failure| {
+            error!(%failure, "the reader of robots.txt failed");
+            let outcome = Outcome::because(OutcomeClass::DeniedRobots, "the reader failed");
+            RobotsAnswer::unreachable(&outcome)
+        })
     }
 
     async fn send(&self, message: Message) -> Result<(), UrlServerError> {
