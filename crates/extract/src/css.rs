@@ -1,4 +1,4 @@
-//! References in style sheets: `url(…)` and `@import`.
+//! References in style sheets: `url(…)`, `@import` and the strings of `image-set(…)`.
 //!
 //! Only tokens are looked at (through `cssparser`), no rules and no blocks, so nesting has no depth
 //! here and costs nothing.
@@ -19,19 +19,30 @@ enum Expect {
     Namespace,
 }
 
+/// What is known of the place of a token.
+#[derive(Clone, Copy)]
+struct Place {
+    expect: Expect,
+    /// Parentheses that are open since an `image-set(` began; directly in it, strings are references.
+    in_set: usize,
+}
+
 /// Adds the references of a style sheet, or of the value of a style attribute.
 pub(crate) fn css_links(css: &str, links: &mut Links) {
-    let mut expect = Expect::Nothing;
+    let mut place = Place {
+        expect: Expect::Nothing,
+        in_set: 0,
+    };
     let mut rest = css;
     // The parser offers a block as one opening token and skips to its end on the next call. A new
     // parser on what follows the token walks into it instead, without recursion.
-    while let Some(inside) = until_block(rest, &mut expect, links) {
+    while let Some(inside) = until_block(rest, &mut place, links) {
         rest = inside;
     }
 }
 
 /// Reads tokens up to the next one that opens a block; what follows it is returned.
-fn until_block<'a>(css: &'a str, expect: &mut Expect, links: &mut Links) -> Option<&'a str> {
+fn until_block<'a>(css: &'a str, place: &mut Place, links: &mut Links) -> Option<&'a str> {
     let mut parser = Parser::new(css);
     loop {
         if links.is_cut() {
@@ -39,7 +50,8 @@ fn until_block<'a>(css: &'a str, expect: &mut Expect, links: &mut Links) -> Opti
         }
         let opens = {
             let token = parser.next_including_whitespace_and_comments().ok()?;
-            *expect = read(token, *expect, links);
+            place.expect = read(token, *place, links);
+            place.in_set = depth_after(token, place.in_set);
             matches!(
                 token,
                 Token::Function(_)
@@ -54,8 +66,27 @@ fn until_block<'a>(css: &'a str, expect: &mut Expect, links: &mut Links) -> Opti
     }
 }
 
+/// The parentheses that are open since an `image-set(` began, after this token. What ends a declaration ends all of
+/// them, for in a broken style sheet they never close.
+fn depth_after(token: &Token<'_>, open: usize) -> usize {
+    match token {
+        Token::Function(name)
+            if open == 0
+                && (name.eq_ignore_ascii_case("image-set")
+                    || name.eq_ignore_ascii_case("-webkit-image-set")) =>
+        {
+            1
+        }
+        Token::Function(_) | Token::ParenthesisBlock if open > 0 => open + 1,
+        Token::CloseParenthesis => open.saturating_sub(1),
+        Token::Semicolon | Token::CurlyBracketBlock | Token::CloseCurlyBracket => 0,
+        _ => open,
+    }
+}
+
 /// Takes in one token and says what a string would mean after it.
-fn read(token: &Token<'_>, expect: Expect, links: &mut Links) -> Expect {
+fn read(token: &Token<'_>, place: Place, links: &mut Links) -> Expect {
+    let expect = place.expect;
     match token {
         Token::WhiteSpace(_) | Token::Comment(_) => expect,
         Token::UnquotedUrl(href) => {
@@ -65,7 +96,7 @@ fn read(token: &Token<'_>, expect: Expect, links: &mut Links) -> Expect {
             Expect::Nothing
         }
         Token::QuotedString(href) => {
-            if expect == Expect::Reference {
+            if expect == Expect::Reference || place.in_set == 1 {
                 links.push(href, LinkKind::Css, false);
             }
             Expect::Nothing
@@ -119,6 +150,15 @@ mod tests {
             ("}}}) a{b:url(j)}", &["j"]),
             ("background:url(k),url(\"l\")", &["k", "l"]),
             ("a{b:url(m", &["m"]),
+            (
+                "a{b:image-set('o.png' 1x, url(p.png) 2x, url('q.png') type('image/png') 3x, \"r.png\")}",
+                &["o.png", "p.png", "q.png", "r.png"],
+            ),
+            (
+                "a{b:-webkit-image-set(linear-gradient(red, blue) 1x, 's.avif' type(\"image/avif\"))}c{d:'no'}",
+                &["s.avif"],
+            ),
+            ("a{b:image-set('t' 1x;c:'no'}d{e:'no'}", &["t"]),
             ("@font-face{src:url(n.woff2) format('woff2')}", &["n.woff2"]),
         ] {
             assert_eq!(hrefs(css), expected, "{css}");

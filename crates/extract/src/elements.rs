@@ -19,8 +19,16 @@ const MAX_TITLE: usize = 512;
 /// Bytes of a title that are looked at; with every character an entity, 512 of them fit.
 const MAX_TITLE_BYTES: usize = 8 << 10;
 
+/// Documents in `srcdoc` attributes of documents in `srcdoc` attributes that are read; a browser stops no later
+/// than memory does, and nobody nests more than one.
+const MAX_SRCDOC: u8 = 3;
+
 /// Reads one HTML document.
 pub(crate) struct HtmlReader<'r> {
+    /// Whether it is XML, in which every element can be empty.
+    pub(crate) xml: bool,
+    /// How many `srcdoc` attributes deep it reads at the moment.
+    pub(crate) inside: u8,
     pub(crate) encoding: &'static Encoding,
     pub(crate) agent: &'r str,
     pub(crate) links: &'r mut Links,
@@ -32,7 +40,10 @@ pub(crate) struct HtmlReader<'r> {
 impl HtmlReader<'_> {
     /// Reads the document, whose bytes are in `self.encoding`.
     pub(crate) fn read(&mut self, html: &[u8]) {
-        let mut scanner = Scanner::new(html);
+        let mut scanner = match self.xml {
+            true => Scanner::for_xml(html),
+            false => Scanner::new(html),
+        };
         let mut attributes = Vec::with_capacity(16);
         while let Some(tag) = scanner.next_tag(&mut attributes) {
             self.element(&tag, &attributes);
@@ -44,7 +55,7 @@ impl HtmlReader<'_> {
 
     fn element(&mut self, tag: &Tag<'_>, attributes: &[Attribute<'_>]) {
         match tag.name() {
-            b"title" => self.title(tag),
+            b"title" if self.inside == 0 => self.title(tag),
             b"style" => self.style_sheet(tag.text),
             _ if attributes.is_empty() => return,
             b"a" => self.anchor(attributes, LinkKind::A),
@@ -67,14 +78,17 @@ impl HtmlReader<'_> {
             }
             b"object" => self.reference(attributes, b"data", LinkKind::Media),
             b"script" => self.reference(attributes, b"src", LinkKind::Script),
-            b"iframe" | b"frame" => self.reference(attributes, b"src", LinkKind::Iframe),
+            b"iframe" | b"frame" => {
+                self.reference(attributes, b"src", LinkKind::Iframe);
+                self.srcdoc(attributes);
+            }
             b"input" if is(attributes, b"type", b"image") => {
                 self.reference(attributes, b"src", LinkKind::Img);
             }
             b"form" => self.form(attributes),
             b"meta" => self.meta(attributes),
             // An element of SVG that is called so is none, and a template has no say yet.
-            b"base" if !tag.foreign && !tag.inert => self.base(attributes),
+            b"base" if !tag.foreign && !tag.inert && self.inside == 0 => self.base(attributes),
             b"body" | b"table" | b"td" | b"th" => {
                 self.reference(attributes, b"background", LinkKind::Img);
             }
@@ -104,15 +118,35 @@ impl HtmlReader<'_> {
     fn link(&mut self, attributes: &[Attribute<'_>]) {
         let rel = attribute(attributes, b"rel").unwrap_or_default();
         let purpose = attribute(attributes, b"as").unwrap_or_default();
-        let (Some(kind), Some(value)) = (link_kind(rel, purpose), attribute(attributes, b"href"))
-        else {
+        let Some(kind) = link_kind(rel, purpose) else {
             return;
         };
-        let href = attribute_value(value, self.encoding);
-        self.links.push(&href, kind, is_nofollow(attributes));
+        if let Some(value) = attribute(attributes, b"href") {
+            let href = attribute_value(value, self.encoding);
+            self.links.push(&href, kind, is_nofollow(attributes));
+        }
+        // A preloaded picture may come in several sizes and without a href.
         if let Some(value) = attribute(attributes, b"imagesrcset") {
             self.candidates(value);
         }
+    }
+
+    /// The document of a frame that stands in an attribute. Its references are resolved like the page's, for it has no
+    /// address of its own.
+    fn srcdoc(&mut self, attributes: &[Attribute<'_>]) {
+        let Some(value) = attribute(attributes, b"srcdoc").filter(|_| self.inside < MAX_SRCDOC)
+        else {
+            return;
+        };
+        let html = attribute_value(value, self.encoding).into_owned();
+        let outside = (
+            std::mem::replace(&mut self.encoding, encoding_rs::UTF_8),
+            std::mem::replace(&mut self.xml, false),
+        );
+        self.inside += 1;
+        self.read(html.as_bytes());
+        self.inside -= 1;
+        (self.encoding, self.xml) = outside;
     }
 
     fn srcset(&mut self, attributes: &[Attribute<'_>]) {
@@ -155,8 +189,9 @@ impl HtmlReader<'_> {
         }
         let name = attribute(attributes, b"name").unwrap_or_default();
         let name = name.trim_ascii();
-        if name.eq_ignore_ascii_case(b"robots") || name.eq_ignore_ascii_case(self.agent.as_bytes())
-        {
+        let ours = name.eq_ignore_ascii_case(b"robots")
+            || name.eq_ignore_ascii_case(self.agent.as_bytes());
+        if ours && self.inside == 0 {
             self.directives
                 .read_list(&attribute_value(content, self.encoding));
         }
@@ -234,6 +269,9 @@ fn mentions_url(css: &[u8]) -> bool {
     memchr3(b'(', b'@', b'\\', css).is_some()
         && (memmem::find(css, b"\\").is_some()
             || css.windows(4).any(|w| w.eq_ignore_ascii_case(b"url("))
+            || css
+                .windows(10)
+                .any(|w| w.eq_ignore_ascii_case(b"image-set("))
             || css.windows(7).any(|w| w.eq_ignore_ascii_case(b"@import")))
 }
 

@@ -1,29 +1,34 @@
-//! The fingerprint of a page's text: near-copies have nearly the same one.
+//! The fingerprint of a page: two pages that say the same have the same one.
 //!
-//! A simhash (Charikar, STOC 2002) of 64 bits over the different shingles of three words that a reader
-//! sees. With a share s of the shingles changed, about 64·arccos(1−s)/π bits change: 3 for one per cent,
-//! 9 for ten, 32 for all. Each shingle counts once however often it stands there, because "add to basket"
-//! under each of fifty goods must not make all lists of goods alike.
+//! What a page says is the words that a reader sees, the data that it brings for scripts, its pictures and
+//! the files it links to. What all pages of a site share, its frame, is in all their fingerprints and makes
+//! none of them alike: one word of its own in a thousand makes a page another page. That is
+//! why this is an exact hash and no simhash, which forgives one word in a hundred.
 //!
-//! Numbers are set apart, so that one that changes does not take its neighbours with it; and what a page
-//! repeats of its own URL says nothing: its numbers, and whatever is written with a slash.
+//! What says nothing is left out: what a page repeats of its own URL (its numbers, and its words where they are
+//! written with a slash), links to other pages, and numbers, which clocks and counters change on every visit.
+//! Numbers are kept apart, so that a table of measurements is still another page than the next.
+
+use orbweaver_model::{Fingerprint, LinkKind};
 
 use crate::Page;
 use crate::html::Scanner;
-
-/// Bytes of the body that are looked at. Scripts and styles at its beginning may be long, and are skipped
-/// at some gigabytes a second.
-const MAX_BODY: usize = 1 << 20;
-
-/// Bytes of text that are looked at; behind this much, copies have differed already.
-const MAX_TEXT: usize = 32 << 10;
+use crate::links::Links;
+use crate::media;
 
 /// Bytes after which a run of letters beyond ASCII is cut: three characters of Chinese or Japanese, which
 /// are written without spaces.
 const PIECE: u32 = 9;
 
+/// Letters mixed with digits are a word up to this length, such as the name of a product; longer ones are
+/// ids that a server makes up.
+const MIXED: u32 = 12;
+
 /// Words between two spaces that can be taken back because of a slash behind them.
 const PENDING: usize = 8;
+
+/// Shingles among which one that comes again does not count: ten times "more" are as good as eleven.
+const RECENT: usize = 8;
 
 /// Odd numbers to multiply with, from the golden ratio and square roots.
 const MIX: [u64; 3] = [
@@ -32,63 +37,111 @@ const MIX: [u64; 3] = [
     0x510e_527f_ade6_82d1,
 ];
 
-/// The fingerprint of a HTML page; none when it shows no text.
+/// The fingerprint of a HTML page with these references.
 ///
 /// Works on the undecoded bytes: copies come in the same encoding.
-pub fn fingerprint(page: &Page<'_>) -> Option<u64> {
-    let body = page.body.get(..MAX_BODY).unwrap_or(page.body);
+pub fn fingerprint(page: &Page<'_>, links: &Links) -> Fingerprint {
     let mut words = Words {
-        echoes: numbers(page.url.target()),
+        echoes: words_of(page.url.target()),
         ..Words::default()
     };
-    let mut scanner = Scanner::new(body);
+    let mut scanner = match media::is_xml(page.headers, page.body) {
+        true => Scanner::for_xml(page.body),
+        false => Scanner::new(page.body),
+    };
     let mut scratch = Vec::new();
-    let mut left = MAX_TEXT;
     while let Some(text) = scanner.next_text(&mut scratch) {
-        let text = text.get(..left).unwrap_or(text);
         words.read(text);
-        left -= text.len();
-        if left == 0 {
-            break;
-        }
     }
-    words.shingles.finish()
+    let mut print = words.shingles.finish();
+    for link in links.iter().filter(|link| is_content(link.href, link.kind)) {
+        print.words = print.words.wrapping_add(of_file(link.href));
+    }
+    print
 }
 
-/// The numbers in a URL, in the form in which words are compared.
-fn numbers(target: &str) -> Vec<Word> {
+/// Whether a reference is a part of what the page says, and not the way to another page.
+fn is_content(href: &str, kind: LinkKind) -> bool {
+    kind.is_requisite() || is_file(href)
+}
+
+/// Ends of names of files that are no pages: pictures, sound, films, documents, archives, data.
+#[rustfmt::skip]
+const FILES: &[&str] = &[
+    "7z", "apk", "avi", "avif", "bmp", "bz2", "csv", "deb", "djvu", "doc", "docx", "epub", "exe", "flac", "gif",
+    "gz", "ico", "iso", "jar", "jpeg", "jpg", "json", "m4a", "m4v", "mkv", "mov", "mp3", "mp4", "mpeg", "mpg",
+    "odp", "ods", "odt", "ogg", "ogv", "pdf", "png", "ppt", "pptx", "ps", "rar", "rpm", "rtf", "svg", "tar", "tgz",
+    "tif", "tiff", "tsv", "txt", "wav", "webm", "webp", "wmv", "xls", "xlsx", "xz", "zip", "zst",
+];
+
+fn is_file(href: &str) -> bool {
+    let path = href.split(['?', '#']).next().unwrap_or_default();
+    path.rsplit_once('.').is_some_and(|(_, end)| {
+        end.len() <= 5 && FILES.iter().any(|known| known.eq_ignore_ascii_case(end))
+    })
+}
+
+/// A picture or file as a feature. Parameters that only keep a cache from answering do not count.
+fn of_file(href: &str) -> u64 {
+    let href = href.split('#').next().unwrap_or_default();
+    let (path, query) = href.split_once('?').unwrap_or((href, ""));
+    let mut hash = of_bytes(path.as_bytes());
+    for argument in query.split('&').filter(|argument| !is_fleeting(argument)) {
+        hash = mix(hash, of_bytes(argument.as_bytes()), 1);
+    }
+    mix(hash, MIX[1], MIX[2])
+}
+
+/// Whether an argument is a time in seconds or milliseconds, of the years 2017 to 2033.
+fn is_fleeting(argument: &str) -> bool {
+    let (_, value) = argument.split_once('=').unwrap_or(("", argument));
+    matches!(value.len(), 10 | 13)
+        && value.bytes().all(|b| b.is_ascii_digit())
+        && matches!(value.as_bytes(), [b'1', b'5'..=b'9', ..])
+}
+
+fn of_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().copied().fold(Word::default(), Word::with).bits
+}
+
+/// The words of a URL, in the form in which words are compared.
+fn words_of(target: &str) -> Vec<Word> {
     let words = target.as_bytes().split(|b| !b.is_ascii_alphanumeric());
     words
         .map(|bytes| bytes.iter().copied().fold(Word::default(), Word::with))
-        .filter(|word| word.kinds & DIGIT != 0)
+        .filter(|word| word.len > 0)
         .collect()
 }
 
-/// A word, as a number, and whether digits are in it. Seven bits a letter keep nine of them apart, which is all
-/// that a word needs; nobody gains by a page that passes for another.
+/// A word, as a number, and what it is made of.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Word {
     bits: u64,
     len: u32,
-    /// `DIGIT` or nothing.
+    /// The kinds of its bytes.
     kinds: u8,
 }
 
 impl Word {
     fn with(self, b: u8) -> Self {
         Self {
-            bits: self.bits.rotate_left(7) ^ u64::from(b),
+            bits: step(self.bits, b),
             len: self.len + 1,
-            kinds: self.kinds | kind_of(b) & DIGIT,
+            kinds: self.kinds | kind_of(b),
         }
     }
 }
 
+/// The hash of a word by one byte more: FNV-1a, whose start does not matter here.
+fn step(bits: u64, b: u8) -> u64 {
+    (bits ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
 /// Takes a text apart. What stands between two spaces is held back until the second, because a slash in
-/// it makes it a path, a date or an alternative, and all of it is left out.
+/// it makes it a path, and of the page's own path nothing counts.
 #[derive(Default)]
 struct Words {
-    /// Numbers that stand in the URL too.
+    /// The words of the URL.
     echoes: Vec<Word>,
     pending: [Word; PENDING],
     held: usize,
@@ -107,8 +160,9 @@ impl Words {
             for &b in rest.by_ref() {
                 let kind = kind_of(b);
                 if kind == LETTER {
-                    word.bits = word.bits.rotate_left(7) ^ u64::from(b);
+                    word.bits = step(word.bits, b);
                     word.len += 1;
+                    word.kinds = LETTER;
                     continue;
                 }
                 if kind & (DIGIT | WIDE) != 0 {
@@ -153,28 +207,33 @@ impl Words {
             return;
         }
         self.hold(word);
-        if !self.slash {
-            self.release();
-        }
-        self.held = 0;
+        self.release();
         self.slash = false;
     }
 
+    /// Takes what was held back: beside a slash, only what the URL does not have.
     fn release(&mut self) {
         let pending = self.pending;
         for word in pending.into_iter().take(self.held) {
-            self.take(word);
+            if !self.slash || !self.echoes.contains(&word) {
+                self.take(word);
+            }
         }
         self.held = 0;
     }
 
     fn take(&mut self, word: Word) {
+        if word.len == 0 {
+            return;
+        }
         if word.kinds & DIGIT == 0 {
-            if word.len > 0 {
-                self.shingles.word(word.bits);
-            }
-        } else if !self.echoes.contains(&word) {
+            self.shingles.word(word.bits);
+        } else if self.echoes.contains(&word) {
+            // The page repeats its URL.
+        } else if word.kinds == DIGIT {
             self.shingles.number(word.bits);
+        } else if word.len <= MIXED {
+            self.shingles.word(word.bits);
         }
     }
 }
@@ -186,13 +245,18 @@ struct Shingles {
     last: [u64; 2],
     /// Words so far, up to the three that make a shingle.
     words: u8,
-    seen: Seen,
-    votes: Votes,
+    /// The last shingles, in a ring.
+    recent: [u64; RECENT],
+    next: usize,
+    print: Fingerprint,
 }
 
 impl Shingles {
     fn number(&mut self, bits: u64) {
-        self.feature(mix(bits, MIX[0], MIX[1]));
+        let bit = mix(bits, MIX[0], MIX[1]);
+        if let Some(word) = self.print.numbers.get_mut((bit >> 6 & 3) as usize) {
+            *word |= 1 << (bit & 63);
+        }
     }
 
     fn word(&mut self, bits: u64) {
@@ -200,22 +264,28 @@ impl Shingles {
         self.last = [second, bits];
         self.words = (self.words + 1).min(3);
         if self.words == 3 {
-            self.feature(mix(first, second, bits));
+            self.shingle(mix(first, second, bits));
         }
     }
 
-    fn feature(&mut self, hash: u64) {
-        let new = self.seen.insert(hash);
-        self.votes.add_if(new, hash);
+    fn shingle(&mut self, hash: u64) {
+        if self.recent.contains(&hash) {
+            return;
+        }
+        if let Some(slot) = self.recent.get_mut(self.next % RECENT) {
+            *slot = hash;
+        }
+        self.next = self.next.wrapping_add(1);
+        self.print.words = self.print.words.wrapping_add(hash);
     }
 
-    fn finish(mut self) -> Option<u64> {
-        if self.words > 0 && self.votes.count == 0 {
+    fn finish(mut self) -> Fingerprint {
+        if (1..3).contains(&self.words) {
             // One word or two are no shingle, but a text.
             let [first, second] = self.last;
-            self.votes.add_if(true, mix(0, first, second));
+            self.shingle(mix(0, first, second));
         }
-        (self.votes.count > 0).then(|| self.votes.majority())
+        self.print
     }
 }
 
@@ -227,103 +297,6 @@ fn mix(first: u64, second: u64, third: u64) -> u64 {
         ^ third.wrapping_mul(c).rotate_left(42);
     let product = u128::from(sum ^ b) * u128::from(a);
     product as u64 ^ (product >> 64) as u64
-}
-
-/// The features counted so far, one bit for each. Of a few thousand some fall on a bit that is taken and
-/// do not count; on a near-copy the same ones do.
-struct Seen([u64; 256]);
-
-impl Default for Seen {
-    fn default() -> Self {
-        Self([0; 256])
-    }
-}
-
-impl Seen {
-    /// False when it was there.
-    fn insert(&mut self, hash: u64) -> bool {
-        let Some(word) = self.0.get_mut((hash >> 56) as usize) else {
-            return false;
-        };
-        let bit = 1 << (hash >> 50 & 63);
-        let new = *word & bit == 0;
-        *word |= bit;
-        new
-    }
-}
-
-/// Features that are counted at once.
-const BLOCK: usize = 8;
-
-/// For each of 64 bits, how many features have it set: sixty-four counters side by side, the lowest bits
-/// of all of them in the first word. They are added to in blocks, because how far a carry goes is a guess
-/// that the processor gets wrong for every other feature.
-#[derive(Default)]
-struct Votes {
-    planes: [u64; 16],
-    count: u64,
-    /// Features that are not counted yet; what stands behind the last of them is none.
-    waiting: [u64; BLOCK],
-    held: usize,
-}
-
-impl Votes {
-    /// Adds a feature if it counts. No branch depends on that, for it is as good as random.
-    fn add_if(&mut self, counts: bool, bits: u64) {
-        if let Some(place) = self.waiting.get_mut(self.held) {
-            *place = bits;
-        }
-        self.held += usize::from(counts);
-        self.count += u64::from(counts);
-        if self.held == BLOCK {
-            self.settle();
-        }
-    }
-
-    /// Counts what waits: seven adders of three words each, as in the population count of Harley and Seal.
-    fn settle(&mut self) {
-        for place in self.waiting.iter_mut().skip(self.held) {
-            *place = 0;
-        }
-        self.held = 0;
-        let [a, b, c, d, e, f, g, h] = self.waiting;
-        let [ones, twos, fours, higher @ ..] = &mut self.planes;
-        let two = [add(ones, a, b), add(ones, c, d)];
-        let two_more = [add(ones, e, f), add(ones, g, h)];
-        let four = add(twos, two[0], two[1]);
-        let four_more = add(twos, two_more[0], two_more[1]);
-        let mut carry = add(fours, four, four_more);
-        for plane in higher {
-            if carry == 0 {
-                break;
-            }
-            let both = *plane & carry;
-            *plane ^= carry;
-            carry = both;
-        }
-    }
-
-    /// The bits that more than half of the features have: all counters are compared with the half at once.
-    fn majority(&mut self) -> u64 {
-        self.settle();
-        let half = self.count / 2;
-        let mut more = 0;
-        let mut same = u64::MAX;
-        for (place, plane) in self.planes.iter().enumerate().rev() {
-            let bit = 0u64.wrapping_sub(half >> place & 1);
-            more |= same & plane & !bit;
-            same &= !(plane ^ bit);
-        }
-        more
-    }
-}
-
-/// Adds two words to a plane of counters; what is carried comes back.
-fn add(plane: &mut u64, a: u64, b: u64) -> u64 {
-    let odd = *plane ^ a;
-    let carry = (*plane & a) | (odd & b);
-    *plane = odd ^ b;
-    carry
 }
 
 const LETTER: u8 = 1;

@@ -10,7 +10,7 @@
 //! Delimiters are ASCII bytes that no multi-byte encoding of the web uses in a character, so the
 //! scanner works on undecoded text of every encoding except UTF-16 and ISO-2022-JP.
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memmem};
 
 use crate::rawtext::{end_of_script, end_of_text};
 
@@ -86,6 +86,8 @@ pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     raw_text: bool,
+    /// Whether the document is XML: any element may be empty, and CDATA sections are text.
+    xml: bool,
     foreign: bool,
     /// Templates that are open.
     templates: usize,
@@ -98,8 +100,18 @@ impl<'a> Scanner<'a> {
             bytes,
             at: 0,
             raw_text: true,
+            xml: false,
             foreign: false,
             templates: 0,
+        }
+    }
+
+    /// Scans a document that is XML, as XHTML is when it is served as such. `<script/>` and `<title/>` end at once
+    /// there; otherwise it is read like HTML, because most XHTML is written for both.
+    pub fn for_xml(bytes: &'a [u8]) -> Self {
+        Self {
+            xml: true,
+            ..Self::new(bytes)
         }
     }
 
@@ -129,7 +141,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next piece of text that a reader sees: between tags, or in a title, but never of a script, a
-    /// style sheet or a comment. Entities stand as they are.
+    /// style sheet or a comment; data for scripts is text too, because a script shows it. Entities stand as
+    /// they are.
     pub(crate) fn next_text(&mut self, scratch: &mut Vec<Attribute<'a>>) -> Option<&'a [u8]> {
         loop {
             let from = self.at;
@@ -146,8 +159,12 @@ impl<'a> Scanner<'a> {
             match self.byte(from + 1)? {
                 b if b.is_ascii_alphabetic() => {
                     let tag = self.start_tag(from + 1, scratch)?;
-                    if !tag.text.is_empty() && matches!(tag.name(), b"title" | b"textarea" | b"xmp")
-                    {
+                    let is_text = match tag.name() {
+                        b"title" | b"textarea" | b"xmp" => true,
+                        b"script" => is_data(scratch),
+                        _ => false,
+                    };
+                    if is_text && !tag.text.is_empty() {
                         return Some(tag.text);
                     }
                 }
@@ -173,7 +190,7 @@ impl<'a> Scanner<'a> {
         }
         let mut text: &[u8] = &[];
         // `<script/>` holds text all the same, but not inside SVG.
-        if self.raw_text && !(self.foreign && self_closing) {
+        if self.raw_text && !((self.foreign || self.xml) && self_closing) {
             text = self.raw_text_of(name);
             self.at = end + text.len();
         }
@@ -191,11 +208,12 @@ impl<'a> Scanner<'a> {
     fn raw_text_of(&self, name: &[u8]) -> &'a [u8] {
         let rest = self.rest(self.at);
         let len = match name {
+            // XML knows nothing of comments that hide the end of a script.
+            b"script" if self.xml => end_of_text(rest, name),
             b"script" => end_of_script(rest),
-            b"style" | b"title" | b"textarea" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => {
-                end_of_text(rest, name)
-            }
-            b"plaintext" => rest.len(),
+            b"style" | b"title" | b"textarea" => end_of_text(rest, name),
+            b"xmp" | b"iframe" | b"noembed" | b"noframes" if !self.xml => end_of_text(rest, name),
+            b"plaintext" if !self.xml => rest.len(),
             _ => 0,
         };
         rest.get(..len).unwrap_or(rest)
@@ -291,6 +309,9 @@ impl<'a> Scanner<'a> {
         if self.rest(at).starts_with(b"--") {
             return self.after_comment(at);
         }
+        if self.xml && self.rest(at).starts_with(b"[CDATA[") {
+            return Some(at + memmem::find(self.rest(at), b"]]>")? + 3);
+        }
         // Doctypes end at the first `>` whatever quotes they have; `<![CDATA[` is a bogus comment.
         self.after_bogus_comment(at)
     }
@@ -327,6 +348,14 @@ impl<'a> Scanner<'a> {
     fn slice(&self, from: usize, to: usize) -> &'a [u8] {
         self.bytes.get(from..to).unwrap_or_default()
     }
+}
+
+/// Whether a script is no program but JSON, by its type.
+fn is_data(attributes: &[Attribute<'_>]) -> bool {
+    attribute(attributes, b"type").is_some_and(|value| {
+        let end = value.get(value.len().saturating_sub(4)..);
+        end.is_some_and(|end| end.eq_ignore_ascii_case(b"json"))
+    })
 }
 
 /// White space of HTML; a carriage return counts, for the standard reads it as a newline.

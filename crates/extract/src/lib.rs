@@ -2,7 +2,8 @@
 //!
 //! Bytes in, words out. Nothing here does I/O, keeps state, resolves a reference or decides whether
 //! to follow one. Whatever comes from outside is read in time proportional to its length, without
-//! recursion, and every count is bounded by `Limits`.
+//! recursion (but for documents inside `srcdoc` attributes, of which three are opened), and every count is bounded by
+//! `Limits`.
 
 pub mod charset;
 mod css;
@@ -37,8 +38,9 @@ use elements::HtmlReader;
 /// Why a document was not read whole. The document is kept in any case; nothing needs to be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Note {
-    /// There were more links than `max_links_per_page`; raise it if the page is honest.
-    #[error("more than {0} links; the rest is left")]
+    /// There were more links to follow than `max_links_per_page`, or twenty times as many references of all kinds;
+    /// raise it if the page is honest.
+    #[error("more than {0} links (max_links_per_page); the rest is left")]
     MoreLinks(usize),
     /// There were more URLs than `max_sitemap_urls`, which is the protocol's own limit.
     #[error("more than {0} URLs in a sitemap; the rest is left")]
@@ -150,6 +152,8 @@ fn read_html(page: &Page<'_>, reading: &mut Reading, directives: &mut Directives
         )
     };
     let mut reader = HtmlReader {
+        xml: media::is_xml(page.headers, page.body),
+        inside: 0,
         encoding,
         agent: page.agent,
         links: &mut reading.links,
@@ -166,7 +170,9 @@ fn read_html(page: &Page<'_>, reading: &mut Reading, directives: &mut Directives
 fn add_sitemap(page: &Page<'_>, reading: &mut Reading) {
     let sitemap = read_sitemap(page.body, page.limits);
     // A sitemap has a limit of its own.
-    reading.links.set_max(page.limits.max_sitemap_urls);
+    reading
+        .links
+        .set_max(page.limits.max_sitemap_urls.saturating_mul(2));
     for url in &sitemap.urls {
         let kind = LinkKind::Sitemap;
         reading
@@ -175,6 +181,9 @@ fn add_sitemap(page: &Page<'_>, reading: &mut Reading) {
     }
     for url in &sitemap.sitemaps {
         reading.links.push(url, LinkKind::SitemapFile, false);
+    }
+    for url in &sitemap.enclosures {
+        reading.links.push(url, LinkKind::Media, false);
     }
     reading.notes.extend(sitemap.notes);
 }

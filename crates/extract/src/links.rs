@@ -1,8 +1,12 @@
 //! The references of one document, kept in one string.
 //!
 //! A page has thirty links or ten thousand; a string each would cost an allocation each. What is no
-//! reference to anything else (empty, a bare fragment, `data:`) is left out here, what is too long
-//! to be a URL too. Resolving and judging them is intake's business.
+//! reference to anything else (empty, a bare fragment, `data:`, `mailto:`) is left out here, what is too long
+//! to be a URL too, and so is what stands there already but for its fragment. Resolving and judging them is
+//! intake's business, and so is how many of them are followed: here only memory is bounded.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use orbweaver_model::{Limits, LinkKind};
 
@@ -37,10 +41,16 @@ struct Item {
 pub struct Links {
     text: String,
     items: Vec<Item>,
+    /// What is there, as hashes of kind and reference.
+    known: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
     max_links: usize,
     max_bytes: usize,
     cut: bool,
 }
+
+/// References that are kept for each link that may be followed. Out of scope, pictures that nobody wants and
+/// links that the page asks not to follow must not use up the room of the others.
+const KEPT: usize = 20;
 
 /// Room for the references of an ordinary page, so that it need not be made eight times over.
 const ROOM: usize = 64;
@@ -50,7 +60,8 @@ impl Links {
         Self {
             text: String::with_capacity(ROOM * 32),
             items: Vec::with_capacity(ROOM),
-            max_links: limits.max_links_per_page,
+            known: HashSet::default(),
+            max_links: limits.max_links_per_page.saturating_mul(KEPT),
             max_bytes: limits.max_url_bytes,
             cut: false,
         }
@@ -107,13 +118,13 @@ impl Links {
 
     pub(crate) fn push_weighted(&mut self, href: &str, kind: LinkKind, nofollow: bool, weight: u8) {
         let href = href.trim_matches(|c: char| c.is_ascii() && is_space(c as u8));
-        let data = href
-            .get(..5)
-            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
-        if href.is_empty() || href.starts_with('#') || data || href.len() > self.max_bytes {
+        // A fragment is a place in a document, and of no concern to who fetches it.
+        let href = href.split('#').next().unwrap_or_default();
+        if href.is_empty() || href.len() > self.max_bytes || is_elsewhere(href) {
             return;
         }
-        if self.repeats_last(href, kind) {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((kind, nofollow, href));
+        if !self.known.insert(hash) {
             return;
         }
         if self.items.len() >= self.max_links {
@@ -128,14 +139,17 @@ impl Links {
             weight,
         });
     }
+}
 
-    /// The same reference over and over, as in a `srcset` of a hundred thousand candidates, must
-    /// not use up the room of the others.
-    fn repeats_last(&self, href: &str, kind: LinkKind) -> bool {
-        let Some((last, before)) = self.items.split_last() else {
-            return false;
-        };
-        let start = before.last().map_or(0, |item| item.end);
-        last.kind == kind && self.text.get(start..last.end) == Some(href)
-    }
+/// Whether a reference names a scheme that is not ours, such as `mailto:`, `javascript:` or `data:`.
+fn is_elsewhere(href: &str) -> bool {
+    let Some((scheme, _)) = href.split_once(':') else {
+        return false;
+    };
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+        && !scheme.eq_ignore_ascii_case("http")
+        && !scheme.eq_ignore_ascii_case("https")
 }

@@ -101,6 +101,20 @@ pub(crate) fn classify(label: ContentType<'_>, body: &[u8]) -> Media {
     Media::Other
 }
 
+/// Whether a document that is read as HTML is XML. Only its label makes it so: with `text/html` a browser reads the
+/// most beautiful XHTML as HTML.
+pub(crate) fn is_xml(headers: &HeaderMap, body: &[u8]) -> bool {
+    match content_type(headers).essence {
+        Some(essence) => {
+            let tail = essence.get(essence.len().saturating_sub(4)..);
+            tail.is_some_and(|tail| {
+                tail.eq_ignore_ascii_case(b"+xml") || tail.eq_ignore_ascii_case(b"/xml")
+            })
+        }
+        None => skip_mark(body).trim_ascii_start().starts_with(b"<?xml"),
+    }
+}
+
 /// Beginnings of formats that are served as HTML by mistake.
 const MAGIC: &[&[u8]] = &[
     b"%PDF-",

@@ -48,6 +48,8 @@ pub struct Sitemap {
     pub urls: Vec<SitemapUrl>,
     /// Further sitemaps, named by an index.
     pub sitemaps: Vec<String>,
+    /// Sound, films and pictures that the entries of a feed enclose.
+    pub enclosures: Vec<String>,
     /// Why it was not read to its end.
     pub notes: Vec<Note>,
 }
@@ -210,6 +212,7 @@ impl<'s> XmlReader<'s> {
                 self.field = Field::Loc;
                 self.atom_link(tag);
             }
+            "enclosure" => self.enclosure(tag, "url"),
             "lastmod" | "updated" | "pubDate" => self.field = Field::LastMod,
             "priority" => self.field = Field::Priority,
             _ => {}
@@ -219,24 +222,37 @@ impl<'s> XmlReader<'s> {
     fn empty(&mut self, tag: &BytesStart<'_>) {
         let name = tag.name();
         let prefix = name.prefix().map(|prefix| prefix.into_inner());
-        if name.local_name().as_ref() == "link" && self.is_ours(prefix) {
-            self.atom_link(tag);
+        if !self.is_ours(prefix) {
+            return;
+        }
+        match name.local_name().as_ref() {
+            "link" => self.atom_link(tag),
+            "enclosure" => self.enclosure(tag, "url"),
+            _ => {}
+        }
+    }
+
+    /// `<enclosure url="…"/>` of RSS, `<link rel="enclosure" href="…"/>` of Atom.
+    fn enclosure(&mut self, tag: &BytesStart<'_>, name: &str) {
+        let room = self.sitemap.enclosures.len() < self.limits.max_sitemap_urls;
+        if let Some(url) = value_of(tag, name).filter(|_| room && self.entry.is_some()) {
+            self.sitemap.enclosures.push(url);
         }
     }
 
     /// `<link rel="alternate" href="…"/>` of Atom.
     fn atom_link(&mut self, tag: &BytesStart<'_>) {
+        let rel = value_of(tag, "rel");
+        if rel.as_deref() == Some("enclosure") {
+            return self.enclosure(tag, "href");
+        }
         let Some(entry) = &mut self.entry else { return };
-        let get = |name: &str| {
-            let found = tag.try_get_attribute(name).ok().flatten()?;
-            Some(htmlize::unescape_attribute(found.value.into_owned()).into_owned())
-        };
-        let alternate = get("rel").is_none_or(|rel| rel == "alternate");
+        let alternate = rel.is_none_or(|rel| rel == "alternate");
         if alternate
             && entry.loc.is_empty()
-            && let Some(href) = get("href")
+            && let Some(href) = value_of(tag, "href")
         {
-            href.trim().clone_into(&mut entry.loc);
+            entry.loc = href;
         }
     }
 
@@ -322,4 +338,11 @@ fn root_prefix(name: &str, prefix: Option<&str>) -> Option<String> {
         return None;
     }
     prefix.map(str::to_owned)
+}
+
+/// The value of an attribute, entities resolved.
+fn value_of(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+    let found = tag.try_get_attribute(name).ok().flatten()?;
+    let value = htmlize::unescape_attribute(found.value.into_owned());
+    Some(value.trim().to_owned())
 }

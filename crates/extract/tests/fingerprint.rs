@@ -1,4 +1,4 @@
-//! Copies are near each other, other pages are not, and nothing takes long.
+//! Pages that say the same have one fingerprint, pages with a word or a picture of their own another.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,30 +6,31 @@
     reason = "helpers outside the test functions may panic too"
 )]
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use http::HeaderMap;
-use orbweaver_extract::{Page, fingerprint};
-use orbweaver_model::{CrawlUrl, Limits, LinkKind};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use orbweaver_extract::{Page, fingerprint, read};
+use orbweaver_model::{CrawlUrl, Fingerprint, Limits, LinkKind};
 use proptest::prelude::*;
 
-/// Up to this distance pages count as copies.
-const NEAR: u32 = 3;
-
-fn of(url: &str, html: &[u8]) -> Option<u64> {
-    fingerprint(&Page {
+fn of(url: &str, html: &[u8]) -> Fingerprint {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
+    let page = Page {
         url: &CrawlUrl::from_canonical(url).unwrap(),
-        headers: &HeaderMap::new(),
+        headers: &headers,
         body: html,
         limits: &Limits::default(),
         agent: "orbweaver",
         kind: LinkKind::A,
-    })
+    };
+    fingerprint(&page, &read(&page).links)
 }
 
-fn distance(one: &str, other: &str) -> u32 {
-    let print = |html: &str| of("http://h/", html.as_bytes()).unwrap();
-    (print(one) ^ print(other)).count_ones()
+fn words_of(html: &str) -> u64 {
+    of("http://h/", html.as_bytes()).words
 }
 
 /// Words drawn by a small generator, so that two texts with other seeds share none but by chance.
@@ -57,13 +58,17 @@ fn page(body: &str) -> String {
 }
 
 #[test]
-fn copies_are_near() {
+fn copies_are_the_same() {
     let text = words(2, 300);
     let original = page(&text);
     for (name, copy) in [
         ("the same", original.clone()),
-        ("a date", page(&format!("{text} 17 June"))),
+        ("a time", page(&format!("{text} 12:03:44"))),
         ("a view counter", page(&format!("{text} <b>1234567</b> 89"))),
+        (
+            "the id of a request",
+            page(&format!("{text} 7f3a9c01be52d4e8")),
+        ),
         (
             "a script",
             page(&format!(
@@ -83,54 +88,77 @@ fn copies_are_near() {
             "links",
             page(&text.replacen(' ', " <a href='/x?sid=1234'>", 50)),
         ),
-        ("a path", page(&format!("/a/b/c?d=e {text}"))),
     ] {
-        assert!(
-            distance(&original, &copy) <= NEAR,
-            "{name}: {}",
-            distance(&original, &copy)
+        assert_eq!(words_of(&original), words_of(&copy), "{name}");
+    }
+}
+
+/// A frame of a thousand words, and one of its own: the page is another page, however many there are.
+#[test]
+fn one_word_of_its_own_makes_a_page() {
+    let frame = words(1, 1000);
+    for own in [1, 2, 5, 12] {
+        let pages: HashSet<u64> = (0..2000_u64)
+            .map(|n| {
+                let text = match own {
+                    // The generator has few words; a word of its own is one that no other page has.
+                    1 => {
+                        format!("w{}", (b'a' + (n % 26) as u8) as char).repeat(1 + n as usize / 26)
+                    }
+                    _ => words(n * 31 + 7, own),
+                };
+                words_of(&format!("{frame}<p>{text}</p>{frame}"))
+            })
+            .collect();
+        let least = if own == 2 { 1900 } else { 1990 };
+        assert!(pages.len() >= least, "{own}: {}", pages.len());
+    }
+}
+
+#[test]
+fn a_frame_of_a_megabyte_hides_nothing() {
+    let frame = words(1, 150_000);
+    assert!(frame.len() > 1 << 20);
+    assert_ne!(
+        words_of(&format!("{frame}<p>a red chair")),
+        words_of(&format!("{frame}<p>a blue chair"))
+    );
+}
+
+#[test]
+fn pictures_files_and_data_are_content_and_links_to_pages_are_not() {
+    let with = |own: &str| words_of(&page(&format!("prev next {own}")));
+    let plain = with("");
+    for own in [
+        "<img src=/p/17.jpg>",
+        "<img src='/show.php?id=17'>",
+        "<img srcset='/p/17.jpg 1x'>",
+        "<video src=17.webm></video>",
+        "<a href=/p/17.JPG></a>",
+        "<a href='/files/17.pdf?download'></a>",
+        "<div style='background:url(17.png)'></div>",
+        "<script type='application/json'>{\"name\": \"a red chair\"}</script>",
+    ] {
+        assert_ne!(plain, with(own), "{own}");
+        assert_ne!(
+            with(own),
+            with(&own.replace("17", "18").replace("red", "blue")),
+            "{own}"
         );
     }
-}
-
-#[test]
-fn other_pages_are_far() {
-    for n in 0..200 {
-        let (one, other) = (page(&words(2 * n + 10, 300)), page(&words(2 * n + 11, 300)));
-        assert!(distance(&one, &other) >= 12, "{}", distance(&one, &other));
-    }
-}
-
-/// A short text on a page with a long menu, still: one word in ten of its own.
-#[test]
-fn a_little_text_of_its_own_makes_a_page() {
-    let menu = words(1, 400);
-    let far = (0..100).filter(|n| {
-        let with = |seed| format!("{menu} {}", words(seed, 40));
-        distance(&with(2 * n + 10), &with(2 * n + 11)) > NEAR
-    });
-    assert!(far.count() >= 95);
-}
-
-/// What stands on every list must not drown what is listed.
-#[test]
-fn lists_of_other_things_are_far_though_each_says_add_to_basket() {
-    let list = |seed: u64| {
-        let mut html = String::new();
-        for n in 0..50 {
-            let name = words(seed * 100 + n, 2);
-            write!(
-                html,
-                "<li>{name} <button>Add to basket</button> <i>in stock now</i>"
-            )
-            .unwrap();
-        }
-        html
-    };
-    for n in 0..50 {
-        let distance = distance(&list(2 * n + 10), &list(2 * n + 11));
-        assert!(distance >= 12, "{distance}");
-    }
+    assert_eq!(
+        plain,
+        with("<a href=/photo/18.html></a><a href=/x/2031.06></a>")
+    );
+    // What keeps caches from answering is no picture of its own.
+    assert_eq!(
+        with("<img src='/pixel.gif?t=1699999999'>"),
+        with("<img src='/pixel.gif?t=1700000001'>")
+    );
+    assert_ne!(
+        with("<img src='/show?hash=7f3a9c01be52d4e8'>"),
+        with("<img src='/show?hash=8e3a9c01be52d4e9'>")
+    );
 }
 
 #[test]
@@ -141,15 +169,25 @@ fn what_a_page_repeats_of_its_url_says_nothing() {
         of(&format!("http://h/list?page={n}"), html.as_bytes())
     };
     assert_eq!(at(17), at(1_234_567));
-    let elsewhere = of(
-        "http://h/list",
-        format!("<h1>Page 17</h1>{text}").as_bytes(),
+    let in_folder = |path: &str| {
+        let html =
+            format!("<h1>Index of {path}</h1><a href=left>left/</a> <a href=right>right/</a>");
+        of(&format!("http://h{path}"), html.as_bytes())
+    };
+    assert_eq!(
+        in_folder("/in/left/right/left/"),
+        in_folder("/in/right/right/left/left/left/right/left/left/left/right/")
     );
-    assert_ne!(elsewhere, at(17));
+    // But a listing of other folders says something else.
+    let listing = |name: &str| {
+        let html = format!("<h1>Index of /pub</h1><a href={name}/>{name}/</a>");
+        of("http://h/pub/", html.as_bytes())
+    };
+    assert_ne!(listing("linux-five"), listing("linux-six"));
 }
 
 #[test]
-fn tables_of_other_numbers_are_other_pages() {
+fn numbers_are_kept_apart() {
     let table = |seed: u64| {
         let mut html = "<h1>Station readings by hour and day</h1>".to_owned();
         for n in 0..100 {
@@ -160,11 +198,19 @@ fn tables_of_other_numbers_are_other_pages() {
             )
             .unwrap();
         }
-        html
+        of("http://h/", html.as_bytes())
     };
     for n in 0..50 {
-        assert!(distance(&table(n + 1), &table(n + 2)) >= 12);
+        let (one, other) = (table(n + 1), table(n + 2));
+        assert_eq!(one.words, other.words);
+        assert!(one.numbers_beyond(&other.numbers) >= 30);
+        assert_eq!(one.numbers_beyond(&one.numbers), 0);
     }
+    let month = |days: u32| {
+        let days: String = (1..=days).map(|day| format!("<td>{day}")).collect();
+        of("http://h/", format!("Mo Tu We {days}").as_bytes())
+    };
+    assert!(month(31).numbers_beyond(&month(28).numbers) <= 3);
 }
 
 #[test]
@@ -172,14 +218,14 @@ fn writing_without_spaces() {
     let text: String = (0..600_u32)
         .map(|n| char::from_u32(0x4e00 + n * 7919 % 5000).unwrap())
         .collect();
-    let other: String = text.chars().rev().collect();
-    let changed = text.replacen('丁', "万", 1) + "。";
-    assert!(distance(&text, &changed) <= NEAR);
-    assert!(distance(&text, &other) >= 12);
+    let changed = text.chars().nth(300).unwrap();
+    let other = text.replacen(changed, "。", 1);
+    assert_eq!(words_of(&text), words_of(&text));
+    assert_ne!(words_of(&text), words_of(&other));
 }
 
 #[test]
-fn no_text_no_fingerprint() {
+fn short_texts_and_none() {
     for html in [
         "",
         "   ",
@@ -189,24 +235,22 @@ fn no_text_no_fingerprint() {
         "<",
         "<p",
     ] {
-        assert_eq!(of("http://h/", html.as_bytes()), None, "{html}");
+        assert_eq!(
+            of("http://h/", html.as_bytes()),
+            Fingerprint::default(),
+            "{html}"
+        );
     }
-    assert_ne!(of("http://h/", b"one"), None);
-    assert_ne!(of("http://h/", b"one"), of("http://h/", b"two"));
-    // A document that ends in a tag has shown its text all the same.
+    let texts = ["one", "two", "one two", "two one", "one two three"];
+    let different: HashSet<u64> = texts.iter().map(|text| words_of(text)).collect();
+    assert_eq!(different.len(), texts.len());
+    // The same list with more of the same entries is the same list.
     assert_eq!(
-        of("http://h/", b"one two three<a hr"),
-        of("http://h/", b"one two three")
+        words_of(&"read more ".repeat(10)),
+        words_of(&"read more ".repeat(11))
     );
-}
-
-#[test]
-fn only_so_much_is_read() {
-    let long = words(4, 6000);
-    assert!(long.len() > 32 << 10);
-    assert_eq!(distance(&long, &format!("{long} and more of it")), 0);
-    let late = format!("<script>{}</script>{}", " ".repeat(200 << 10), words(5, 50));
-    assert_eq!(distance(&late, &words(5, 50)), 0);
+    // A document that ends in a tag has shown its text all the same.
+    assert_eq!(words_of("one two three<a hr"), words_of("one two three"));
 }
 
 proptest! {

@@ -136,6 +136,31 @@ fn elements_that_refer() {
             &[("x?a=1&b=2&copy=3&c", "a")],
         ),
         ("<A HREF=x></A>", &[("x", "a")]),
+        (
+            "<a href=mailto:x><a href='JavaScript:y()'><a href=tel:1><a href=HTTP:z><a href='b:c/d'>",
+            &[("HTTP:z", "a")],
+        ),
+        (
+            "<a href=x#a><a href=y><a href=x#b><a href=x>",
+            &[("x", "a"), ("y", "a")],
+        ),
+        (
+            "<link rel=preload as=image imagesrcset='x 1x, y 2x'>",
+            &[("x", "srcset"), ("y", "srcset")],
+        ),
+        (
+            "<p style='background:image-set(&quot;x&quot; 1x, url(y) 2x)'>",
+            &[("x", "css"), ("y", "css")],
+        ),
+        (
+            "<iframe src=x srcdoc='<base href=/no/><title>no</title><meta name=robots content=nofollow>\
+             <a href=&quot;y?a&amp;amp;b&quot;><img src=z>'></iframe><a href=end>",
+            &[("x", "iframe"), ("y?a&b", "a"), ("z", "img"), ("end", "a")],
+        ),
+        (
+            "<iframe srcdoc='<iframe srcdoc=&quot;<a href=x>&quot;></iframe><a href=y>'></iframe>",
+            &[("x", "a"), ("y", "a")],
+        ),
     ] {
         let reading = html(body);
         let found = links(&reading);
@@ -410,12 +435,75 @@ fn a_sitemap_is_one_whatever_its_label() {
     );
 }
 
+/// Only the label makes a document XML, and then any element may be empty.
+#[test]
+fn empty_elements_of_xhtml() {
+    let body = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><title/>\
+        <script src='s.js'/><style/></head><body><a href='a'/><iframe src='f'/><textarea/>\
+        <script>//<![CDATA[\nif (a < b) { x = '<a href=no>' }\n//]]></script>\
+        <![CDATA[ <a href='no'> ]]><a href='b'>b</a></body></html>";
+    for label in ["application/xhtml+xml", "application/xml", "text/xml"] {
+        let reading = read_as(
+            &[("content-type", label)],
+            body.as_bytes(),
+            LinkKind::A,
+            &Limits::default(),
+        );
+        assert_eq!(hrefs(&reading), ["s.js", "a", "f", "b"], "{label}");
+    }
+    // With this label a browser takes everything behind the first of them for its text.
+    assert_eq!(hrefs(&html(body)), Vec::<String>::new());
+    let script = "<html><script src='s.js'/><a href='no'></a></script><a href='b'>";
+    assert_eq!(hrefs(&html(script)), ["s.js", "b"]);
+}
+
+#[test]
+fn what_feeds_enclose_is_a_part_of_them() {
+    let rss = "<rss><channel><item><link>http://e.org/1</link><enclosure url='http://e.org/1.mp3?a&amp;b' type='audio/mpeg'/></item>\
+        <item><enclosure url='http://e.org/2.mp3'></enclosure><link>http://e.org/2</link></item></channel></rss>";
+    let reading = read_as(
+        &[
+            ("content-type", "application/rss+xml"),
+            ("x-robots-tag", "nofollow"),
+        ],
+        rss.as_bytes(),
+        LinkKind::A,
+        &Limits::default(),
+    );
+    let expected = [
+        ("http://e.org/1", "sitemap"),
+        ("http://e.org/2", "sitemap"),
+        ("http://e.org/1.mp3?a&b", "media"),
+        ("http://e.org/2.mp3", "media"),
+    ];
+    assert_eq!(
+        links(&reading),
+        expected.map(|(href, kind)| (href.to_owned(), kind))
+    );
+    assert!(reading.links.iter().all(|link| !link.nofollow));
+    let atom = "<feed xmlns='http://www.w3.org/2005/Atom'><entry><link rel='enclosure' href='/x.ogg'/><link href='/x'/></entry></feed>";
+    let reading = read_as(
+        &[("content-type", "application/atom+xml")],
+        atom.as_bytes(),
+        LinkKind::A,
+        &Limits::default(),
+    );
+    assert_eq!(hrefs(&reading), ["/x", "/x.ogg"]);
+}
+
 #[test]
 fn counts_are_bounded() {
-    let many: String = (0..20_000).map(|n| format!("<a href=/{n}>")).collect();
+    // Twenty references for each link that may be followed: which of them are is not known here.
+    let many: String = (0..300_000).map(|n| format!("<a href=/{n}>")).collect();
     let reading = html(&many);
-    assert_eq!(reading.links.len(), 10_000);
+    assert_eq!(reading.links.len(), 200_000);
     assert_eq!(reading.notes, [Note::MoreLinks(10_000)]);
+
+    // Places in one page are one page, and what is no page takes no room.
+    let places: String = (0..300_000)
+        .map(|n| format!("<a href=x#{n}><a href=#{n}><a href=mailto:{n}@e.org>"))
+        .collect();
+    assert_eq!(hrefs(&html(&(places + "<a href=end>"))), ["x", "end"]);
 
     let bomb = format!(
         "<img srcset='{}'><a href=end>",

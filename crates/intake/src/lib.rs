@@ -22,7 +22,7 @@ pub use outlinks::{Found, Outlinks, PageLinks, PageRef, priority};
 pub use scope::{Scope, ScopeKind, ScopeOptions};
 pub use seeds::parse_seeds;
 pub use surt::surt;
-pub use traps::{TrapOptions, Traps};
+pub use traps::{TrapOptions, Traps, pattern_of};
 
 /// Why intake cannot start: always something the user wrote.
 #[derive(Debug, thiserror::Error)]

@@ -41,9 +41,8 @@ pub struct PageRef<'a> {
     pub base: Option<&'a str>,
     /// How its queries are encoded; none means UTF-8.
     pub encoding: QueryEncoding<'a>,
-    /// Why its new links are not followed, when it is a copy of too many other pages: see
-    /// [`Traps::note`].
-    pub copy: Option<&'a Outcome>,
+    /// How many other pages of its host say the same: see [`Traps::note`].
+    pub copies: u32,
 }
 
 /// What became of the references of one page.
@@ -64,8 +63,8 @@ pub struct PageLinks {
     pub unwanted: usize,
     /// References that are no usable URL at all.
     pub unusable: usize,
-    /// True when the page had more references than `max_links_per_page`, or a sitemap more
-    /// than `max_sitemap_urls`.
+    /// True when the page had more links to follow than `max_links_per_page`, or a sitemap more
+    /// than `max_sitemap_urls`, and the rest was left.
     pub cut: bool,
 }
 
@@ -113,6 +112,54 @@ fn weighted(kind: LinkKind, weight: u8) -> u8 {
 
 /// Room made for the first new link of a page, because few pages that have one have only one.
 const FIRST_ROOM: usize = 24;
+
+/// What may still be taken from a page. Only what is followed counts: not what stands there twice, nor what the
+/// crawl does not want. Links that are out of scope are recorded, so they have a bound of their own; and so have
+/// pictures and styles, lest a page full of them hide where it leads.
+struct Room {
+    pages: usize,
+    requisites: usize,
+    sitemap: usize,
+    refused: usize,
+    /// True when the page has so many references that it matters which of them count.
+    is_short: bool,
+}
+
+impl Room {
+    fn new(max_links: usize, max_sitemap_urls: usize, references: usize) -> Self {
+        Self {
+            pages: max_links,
+            requisites: max_links,
+            sitemap: max_sitemap_urls,
+            refused: max_links.max(max_sitemap_urls),
+            is_short: references > max_links,
+        }
+    }
+
+    fn of(&mut self, kind: LinkKind) -> &mut usize {
+        match kind {
+            LinkKind::Sitemap | LinkKind::SitemapFile => &mut self.sitemap,
+            kind if kind.is_requisite() => &mut self.requisites,
+            _ => &mut self.pages,
+        }
+    }
+
+    fn has(&mut self, kind: LinkKind) -> bool {
+        *self.of(kind) > 0
+    }
+
+    fn take(&mut self, kind: LinkKind) {
+        let left = self.of(kind);
+        *left = left.saturating_sub(1);
+    }
+
+    /// False when no more refused links are recorded.
+    fn refuse(&mut self) -> bool {
+        let has = self.refused > 0;
+        self.refused = self.refused.saturating_sub(1);
+        has
+    }
+}
 
 /// Turns references into links.
 #[derive(Debug)]
@@ -201,7 +248,7 @@ impl Outlinks {
     /// Scope first, because what is out of it must not count for a trap.
     fn judge_on(&self, link: Link, page: Option<&PageRef<'_>>) -> NewLink {
         let verdict = self.scope().verdict(&link);
-        let from = page.and_then(|page| Some((page.url, page.copy?)));
+        let from = page.map(|page| (page.url, page.copies));
         let refused = verdict.and_then(|()| self.traps.verdict(&link, from)).err();
         NewLink { link, refused }
     }
@@ -226,11 +273,9 @@ impl Outlinks {
         // links to it; but a URL that is shown as a picture and linked as a page is both.
         let mut said: HashMap<UrlKey, Said, BuildHasherDefault<KeyHasher>> = HashMap::default();
         said.reserve(FIRST_ROOM);
-        for (index, found) in found.into_iter().enumerate() {
-            if index >= self.max_of(found.kind) {
-                out.cut = true;
-                break;
-            }
+        let found = found.into_iter();
+        let mut room = Room::new(self.max_links, self.max_sitemap_urls, found.size_hint().0);
+        for found in found {
             let Some(key) = self.resolve(page, &base, found, &mut text, &mut out) else {
                 continue;
             };
@@ -238,11 +283,18 @@ impl Outlinks {
             if said.has(found.kind) {
                 continue;
             }
+            if !room.has(found.kind) {
+                out.cut = true;
+                continue;
+            }
             let is_first = *said == Said::default();
             said.note(found.kind);
             let depth = depth_of(page, found.kind);
             if known(key, found.kind.role(depth)) {
                 out.known += usize::from(is_first);
+                if is_first && (!room.is_short || self.is_in_scope(page, &text, found.kind)) {
+                    room.take(found.kind);
+                }
                 if let Some(level) = is_first.then(|| self.inlinks.note(key)).flatten() {
                     let better = priority(found.kind).saturating_sub(2 * level);
                     out.promoted.push((key, better));
@@ -265,18 +317,31 @@ impl Outlinks {
                 chain: Vec::new(),
             };
             let new = self.judge_on(link, Some(page));
+            if new.refused.is_none() {
+                room.take(found.kind);
+            } else if !room.refuse() {
+                out.cut = true;
+                continue;
+            }
             said.accepted |= new.refused.is_none();
             out.links.push(new);
         }
         out
     }
 
-    /// A sitemap may name more URLs than a page.
-    fn max_of(&self, kind: LinkKind) -> usize {
-        match kind {
-            LinkKind::Sitemap | LinkKind::SitemapFile => self.max_sitemap_urls,
-            _ => self.max_links,
-        }
+    /// Whether a URL that is known would be followed from this page, were it new.
+    fn is_in_scope(&self, page: &PageRef<'_>, url: &str, kind: LinkKind) -> bool {
+        CrawlUrl::from_canonical(url).is_ok_and(|url| {
+            let link = Link {
+                url,
+                kind,
+                depth: depth_of(page, kind),
+                priority: priority(kind),
+                via: None,
+                chain: Vec::new(),
+            };
+            self.scope().verdict(&link).is_ok()
+        })
     }
 
     /// The key of a reference that this crawl could want, and its text in `text`; what it cannot is counted.
@@ -416,7 +481,7 @@ mod tests {
             depth: 4,
             base,
             encoding: None,
-            copy: None,
+            copies: 0,
         };
         let found = found.iter().map(|(href, kind)| Found {
             href,
@@ -567,6 +632,51 @@ mod tests {
             let found: Vec<_> = hrefs.iter().map(|href| (href.as_str(), kind)).collect();
             let out = run(&outlinks, LinkKind::A, None, &found, |_| false);
             assert_eq!((out.links.len(), out.cut), (max, true));
+        }
+    }
+
+    /// What is not followed leaves the room to what is: a page of an index may have thousands of such links in front
+    /// of the one that leads on.
+    #[test]
+    fn only_what_is_followed_counts() {
+        let limits = Limits {
+            max_links_per_page: 3,
+            max_sitemap_urls: 3,
+            ..Limits::default()
+        };
+        for known in [false, true] {
+            let outlinks = outlinks(false, &limits);
+            let mut found: Vec<(String, LinkKind)> = Vec::new();
+            for n in 0..50 {
+                found.push((format!("a#part-{n}"), LinkKind::A));
+                found.push((format!("mailto:{n}@example.org"), LinkKind::A));
+                found.push((format!("nofollow-{n}"), LinkKind::A));
+                found.push((format!("{n}.png"), LinkKind::Img));
+                found.push((format!("http://other.example/{}", n % 3), LinkKind::A));
+                found.push((format!("page#{n}"), LinkKind::A));
+                found.push((format!("http://[bad-{n}"), LinkKind::A));
+            }
+            for last in ["b", "c", "d"] {
+                found.push((last.to_owned(), LinkKind::A));
+            }
+            let found: Vec<(&str, LinkKind)> =
+                found.iter().map(|(href, kind)| (&**href, *kind)).collect();
+            // Whether a URL is known already makes no difference to what is taken.
+            let far = |n| CrawlUrl::from_canonical(&format!("http://other.example/{n}")).unwrap();
+            let keys = [0, 1, 2].map(|n| far(n).key(SEED));
+            let out = run(&outlinks, LinkKind::A, None, &found, |key| {
+                known && keys.contains(&key)
+            });
+            let taken: Vec<_> = urls(&out).into_iter().filter(|(_, ok)| *ok).collect();
+            assert_eq!(
+                taken,
+                [
+                    ("http://example.org/dir/a", true),
+                    ("http://example.org/dir/b", true),
+                    ("http://example.org/dir/c", true),
+                ]
+            );
+            assert!(out.cut);
         }
     }
 

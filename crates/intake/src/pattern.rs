@@ -32,7 +32,7 @@ pub(crate) struct Pattern<'a> {
     /// How much of the text is host and path.
     path_len: usize,
     /// The names of the parameters in the order of the URL.
-    pub(crate) names: Vec<&'a str>,
+    names: Vec<&'a str>,
     /// The URL without what looks like session ids, where there are any.
     pub(crate) twin: Option<String>,
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use orbweaver_model::{CrawlUrl, Limits, Link, LinkKind, Outcome, OutcomeClass};
+use orbweaver_model::{CrawlUrl, Link, LinkKind, Outcome};
 use regex::{Regex, RegexSet};
 
 use crate::IntakeError;
@@ -54,8 +54,6 @@ pub struct ScopeOptions {
     pub exclude: Vec<String>,
     /// Links followed from a seed at most; none means no limit, 0 means only the seeds.
     pub max_depth: Option<u16>,
-    /// Path segments at most; more are the mark of a trap.
-    pub max_path_depth: usize,
     /// Whether pictures, styles and scripts of pages are fetched too, from whatever host.
     pub requisites: bool,
 }
@@ -67,15 +65,10 @@ impl Default for ScopeOptions {
             include: Vec::new(),
             exclude: Vec::new(),
             max_depth: None,
-            max_path_depth: Limits::default().max_path_depth,
             requisites: false,
         }
     }
 }
-
-/// How often in a row the same one to three segments may stand in a path. `/11/11/11` is a date
-/// somewhere; a fourth time is a relative link that feeds on itself.
-const MAX_REPEATS: usize = 3;
 
 /// The rules of one crawl, compiled.
 #[derive(Debug)]
@@ -164,7 +157,6 @@ impl Scope {
         if let Some(pattern) = matching(&self.exclude, &self.options.exclude, url) {
             return Err(denied(format!("excluded by pattern {pattern:?}")));
         }
-        self.path_is_sane(&link.url)?;
         if link.kind == LinkKind::Seed {
             return Ok(());
         }
@@ -226,42 +218,6 @@ impl Scope {
             }
         }
     }
-
-    fn path_is_sane(&self, url: &CrawlUrl) -> Result<(), Outcome> {
-        let path = url.path();
-        let slashes = path.bytes().filter(|b| *b == b'/').count();
-        // `/` has no segment, `/a` and `/a/` have one.
-        let segments = if path.ends_with('/') {
-            slashes.saturating_sub(1)
-        } else {
-            slashes
-        };
-        let max = self.options.max_path_depth;
-        if segments > max {
-            return Err(trap(format!(
-                "path of {segments} segments, more than {max}"
-            )));
-        }
-        if segments > MAX_REPEATS && repeats(path) {
-            return Err(trap(format!(
-                "path repeats itself more than {MAX_REPEATS} times"
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// True when a group of one, two or three segments stands in the path more than `MAX_REPEATS`
-/// times in a row.
-fn repeats(path: &str) -> bool {
-    (1..=3).any(|period| {
-        let later = path.split('/').skip(1 + period);
-        let mut run = 0;
-        path.split('/').skip(1).zip(later).any(|(one, other)| {
-            run = if one == other { run + 1 } else { 0 };
-            run >= MAX_REPEATS * period
-        })
-    })
 }
 
 fn without_scheme(url: &CrawlUrl) -> &str {
@@ -311,10 +267,6 @@ fn reason(error: &regex::Error) -> String {
 
 fn denied(reason: String) -> Outcome {
     Outcome::out_of_scope(reason)
-}
-
-fn trap(reason: String) -> Outcome {
-    Outcome::because(OutcomeClass::TrapBounded, reason)
 }
 
 #[cfg(test)]
@@ -434,34 +386,14 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_traps() {
+    fn depth() {
         let scope = scope(ScopeOptions {
             max_depth: Some(3),
-            max_path_depth: 6,
             ..ScopeOptions::default()
         });
         let at = |depth| scope.verdict(&link("http://127.0.0.1:8080/x", LinkKind::A, depth));
         assert_eq!(at(3), Ok(()));
         assert_eq!(at(4).unwrap_err().reason, "deeper than 3");
-        assert_eq!(why(&scope, "http://127.0.0.1:8080/1/2/3/4/5/6/"), "");
-        assert_eq!(
-            why(&scope, "http://127.0.0.1:8080/1/2/3/4/5/6/7"),
-            "trap_bounded: path of 7 segments, more than 6"
-        );
-        assert_eq!(why(&scope, "http://127.0.0.1:8080/a/a/a/b"), "");
-        assert_eq!(
-            why(&scope, "http://127.0.0.1:8080/x/a/a/a/a"),
-            "trap_bounded: path repeats itself more than 3 times"
-        );
-    }
-
-    #[test]
-    fn groups_of_segments_repeat_too() {
-        assert!(repeats("/a/b/a/b/a/b/a/b"));
-        assert!(!repeats("/a/b/a/b/a/b/a/x"));
-        assert!(repeats("/x/a/b/c/a/b/c/a/b/c/a/b/c/y"));
-        assert!(!repeats("/2011/11/11/11"));
-        assert!(repeats("/a/a/a/a/"));
     }
 
     #[test]

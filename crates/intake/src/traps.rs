@@ -1,42 +1,49 @@
 //! Endless families of URLs, cut short.
 //!
-//! A trap is known by what it gives: pages of one pattern that are near-copies of each other
-//! (`traps/novelty.rs`), or of known pages with another session id. Some are known earlier by their links: parameters in ever new combinations, pages
-//! of a calendar for years that nobody has entered anything for, hosts without end under one domain.
-//! Paths that repeat themselves or are too deep are refused by `scope`, which needs no memory for it.
+//! A page is no trap because it says little. What is asked for is evidence of endlessness: copies that lead to
+//! ever more copies (`traps/copies.rs`), sooner if they lead to dates that nobody has reached or to paths that
+//! repeat themselves; URLs that are known but for a session id; parameters in combinations that repeat each other.
+//! Some rules need no evidence: paths that are too deep, hosts without end under one domain.
 //!
 //! All that is remembered lies in RAM, in tables of bounded size, and is learnt again after a restart:
 //! what was refused stays refused, and a trap costs once more what it cost to be recognised.
 
+mod copies;
 mod hosts;
-mod novelty;
+mod paths;
 mod queries;
 mod sessions;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use orbweaver_model::{CrawlUrl, KeySeed, Link, LinkKind, Outcome, OutcomeClass, Timestamp};
+use orbweaver_model::{
+    CrawlUrl, Fingerprint, KeySeed, Limits, Link, LinkKind, Outcome, OutcomeClass, Timestamp,
+};
 
 use crate::pattern::{Pattern, calendar_year};
+use copies::{Copies, MANY, SOME, WHOLE};
 use hosts::Hosts;
-use novelty::{Novelty, Standing};
 use queries::Queries;
 use sessions::Sessions;
 
 /// When a family of URLs counts as a trap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrapOptions {
-    /// Pages of one pattern after which it is stopped, if nearly all of the last two thirds were
-    /// near-copies of each other. 0 never stops one, and takes no session id for one.
-    pub near_copies: u32,
-    /// URLs of one path with three or more parameters in varying combinations; 0 means no limit.
+    /// False switches every rule off.
+    pub enabled: bool,
+    /// New URLs that pages of a host may lead to when they say the same as twenty others and were found on such pages;
+    /// 0 means no limit, and takes no session id for one.
+    pub copies: u32,
+    /// URLs of one path with three or more parameters, when a tenth of them repeat others; 0 means no limit.
     pub combinations: u32,
     /// Hosts under one registered domain, or with addresses in one /16 network; 0 means no limit.
     pub domain_hosts: u32,
-    /// First year whose pages of a calendar are fetched; 0 means all that were.
+    /// First year of a calendar; a page for an earlier one, found on a copy, counts twice. 0 means none does.
     pub first_year: u16,
-    /// Years ahead of now whose pages of a calendar are fetched; 0 means all to come.
+    /// Years ahead of now; a page of a calendar for a later one, found on a copy, counts twenty times. 0 means none does.
     pub years_ahead: u16,
+    /// Path segments of a URL.
+    pub path_depth: usize,
     /// Bytes for all that is remembered.
     pub memory: usize,
 }
@@ -44,12 +51,16 @@ pub struct TrapOptions {
 impl Default for TrapOptions {
     fn default() -> Self {
         Self {
-            near_copies: 30,
-            combinations: 200,
+            enabled: true,
+            // Ten years of days without an entry, linked from day to day, are 3,650.
+            copies: 4000,
+            // Four filters of three values each, in any order, make 2,592.
+            combinations: 5000,
             // Large honest domains have tens of thousands of hosts; a wildcard has no end.
             domain_hosts: 50_000,
             first_year: 1990,
             years_ahead: 2,
+            path_depth: Limits::default().max_path_depth,
             memory: 8 << 20,
         }
     }
@@ -66,7 +77,7 @@ pub struct Traps {
 
 #[derive(Debug)]
 struct State {
-    novelty: Novelty,
+    copies: Copies,
     sessions: Sessions,
     queries: Queries,
     hosts: Hosts,
@@ -77,8 +88,7 @@ impl Traps {
     pub fn new(options: TrapOptions, seed: KeySeed, now: Timestamp) -> Self {
         let share = options.memory / 5;
         let state = State {
-            // Two of the five, for patterns and for hosts.
-            novelty: Novelty::new(options.near_copies, share),
+            copies: Copies::new(options.copies, 2 * share),
             sessions: Sessions::new(share),
             queries: Queries::new(options.combinations, share),
             hosts: Hosts::new(options.domain_hosts, share),
@@ -91,85 +101,142 @@ impl Traps {
         }
     }
 
-    /// Takes note of a HTML page. Its fingerprint is asked for only when it can tell something.
+    /// Takes note of a HTML page that is read for the first time. Its fingerprint is asked for only when it can
+    /// tell something.
     ///
-    /// Says why new links of this page to its own host are not to be followed, if they are not: the page
-    /// is one of many of its host that are near-copies of each other, whatever their URLs look like.
-    pub fn note(
-        &self,
-        url: &CrawlUrl,
-        fingerprint: impl FnOnce() -> Option<u64>,
-    ) -> Option<Outcome> {
-        if self.options.near_copies == 0 {
-            return None;
+    /// Says how many other pages of its host said the same, which [`Traps::verdict`] wants to know of its links.
+    pub fn note(&self, url: &CrawlUrl, fingerprint: impl FnOnce() -> Fingerprint) -> u32 {
+        if !self.options.enabled {
+            return 0;
         }
         let pattern = Pattern::of(url);
-        let key = self.seed.hash(&pattern.text);
-        let host = self.seed.host(url.host());
+        let family = self.seed.hash(&pattern.text);
+        let key = url.key(self.seed);
         let twin = pattern.twin.as_deref().map(|twin| self.seed.hash(twin));
         let wanted = {
             let mut state = self.state();
-            state.novelty.arrives(key, host) | (twin.is_some() && state.sessions.wants(host))
+            state.copies.wants(key) | (twin.is_some() && state.sessions.wants(family))
         };
+        if !wanted {
+            return 0;
+        }
         // Outside the lock: it takes longer than all the rest.
-        let fingerprint = wanted.then(fingerprint).flatten()?;
+        let print = fingerprint();
         let mut state = self.state();
         if let Some(twin) = twin {
-            state.sessions.learns(host, twin, fingerprint);
+            state.sessions.learns(family, twin, print.words);
         }
-        let copies = state.novelty.learns(key, host, fingerprint)?;
-        Some(trap(format!(
-            "found on a near-copy of {copies} other pages of the host, such as {}",
-            shown(&pattern.text)
-        )))
+        state.copies.learns(key, &print)
+    }
+
+    /// Takes note of a document that is no HTML page: whatever it is, it has something of its own.
+    pub fn note_file(&self, url: &CrawlUrl) {
+        if self.options.enabled {
+            self.state().copies.brings(url.key(self.seed));
+        }
     }
 
     /// Whether a link leads into a trap. `from` is its page and what `note` said of it.
-    pub fn verdict(&self, link: &Link, from: Option<(&CrawlUrl, &Outcome)>) -> Result<(), Outcome> {
-        let url = &link.url;
-        let host = self.seed.host(url.host());
-        // Whoever names a URL vouches for it; and pictures are no pages.
-        let vouched = matches!(link.kind, LinkKind::Sitemap | LinkKind::SitemapFile);
-        if link.kind == LinkKind::Seed {
-            // And whoever crawls knows how many hosts are wanted.
-            self.state().hosts.admit(self.seed, url, host);
+    pub fn verdict(&self, link: &Link, from: Option<(&CrawlUrl, u32)>) -> Result<(), Outcome> {
+        if !self.options.enabled {
             return Ok(());
         }
-        if vouched || link.kind.is_requisite() {
-            return self.has_room(&mut self.state().hosts, url, host);
+        let url = &link.url;
+        let key = url.key(self.seed);
+        if link.kind == LinkKind::Seed {
+            // Whoever names a URL vouches for it, and knows how many hosts are wanted.
+            self.state().hosts.admit(self.seed, url, key.host);
+            return Ok(());
         }
-        self.is_of_our_time(url)?;
+        let vouched = matches!(link.kind, LinkKind::Sitemap | LinkKind::SitemapFile);
+        if vouched {
+            return self.has_room(&mut self.state().hosts, url, key.host);
+        }
+        self.is_shallow(url)?;
+        // Pictures are no pages.
+        if link.kind.is_requisite() {
+            return self.has_room(&mut self.state().hosts, url, key.host);
+        }
+        let copies = from
+            .filter(|(page, _)| page.host() == url.host())
+            .map_or(0, |(_, copies)| copies);
+        let query = url.query().unwrap_or_default();
+        if queries::repeats(query) {
+            return Err(trap("a query that repeats itself".to_owned()));
+        }
         let pattern = Pattern::of(url);
-        let key = self.seed.hash(&pattern.text);
         let mut state = self.state();
-        self.has_room(&mut state.hosts, url, host)?;
-        let from = from.filter(|(page, _)| page.host() == url.host());
-        match (state.novelty.standing(key), from) {
-            (Standing::Stopped { pages, copies, of }, _) => {
-                return Err(trap(format!(
-                    "{copies} of the last {of} of {pages} pages like {} were near-copies of each other",
-                    shown(&pattern.text)
-                )));
-            }
-            (Standing::Unproven, Some((_, why))) => return Err(why.clone()),
-            _ => {}
+        self.has_room(&mut state.hosts, url, key.host)?;
+        if let Some(source) = link.chain.last() {
+            state.copies.moves(*source, key);
         }
-        if self.options.near_copies > 0
-            && let Some(twin) = &pattern.twin
-            && let Some(compared) = state.sessions.against(host, self.seed.hash(twin))
-        {
+        self.is_no_twin(&mut state.sessions, &pattern)?;
+        if state.queries.explode(self.seed, pattern.path(), query) {
             return Err(trap(format!(
-                "known but for a session id: {} of {} such pages of the host were near-copies, like {}",
+                "more than {} URLs of {} with parameters in combinations that repeat each other",
+                self.options.combinations,
+                shown(pattern.path())
+            )));
+        }
+        let Some(Sign { cost, what }) = self.sign(url, copies) else {
+            return Ok(());
+        };
+        let again = from.is_some_and(|(page, _)| state.copies.is_paid(page.key(self.seed)));
+        let cost = cost.max(if again { WHOLE } else { 1 });
+        if state.copies.pays(key, cost) {
+            return Ok(());
+        }
+        Err(trap(format!(
+            "{what} on a page that says the same as {copies} others; such pages of {} led to {} URLs, \
+             and nearly all of them said the same again",
+            url.host(),
+            self.options.copies,
+        )))
+    }
+
+    /// What a link on a page with so many copies costs, if anything.
+    fn sign(&self, url: &CrawlUrl, copies: u32) -> Option<Sign> {
+        if copies < SOME {
+            return None;
+        }
+        if let Some((year, cost)) = calendar_year(url).and_then(|year| self.beyond(year)) {
+            let what = format!("a page of a calendar for {year}, found");
+            return Some(Sign { cost, what });
+        }
+        if paths::repeats(url.path()) {
+            let what = "a path that repeats itself, found".to_owned();
+            return Some(Sign {
+                cost: 2 * WHOLE,
+                what,
+            });
+        }
+        let what = "found".to_owned();
+        (copies >= MANY).then_some(Sign { cost: 1, what })
+    }
+
+    fn is_no_twin(&self, sessions: &mut Sessions, pattern: &Pattern<'_>) -> Result<(), Outcome> {
+        if self.options.copies == 0 {
+            return Ok(());
+        }
+        let Some(twin) = pattern.twin.as_deref() else {
+            return Ok(());
+        };
+        match sessions.against(self.seed.hash(&pattern.text), self.seed.hash(twin)) {
+            None => Ok(()),
+            Some(compared) => Err(trap(format!(
+                "known but for a session id: {} of {} such pages like {} were copies",
                 compared.copies,
                 compared.all,
                 shown(&pattern.text)
-            )));
+            ))),
         }
-        if state.queries.explode(self.seed, &pattern) {
+    }
+
+    fn is_shallow(&self, url: &CrawlUrl) -> Result<(), Outcome> {
+        let (segments, max) = (paths::segments(url), self.options.path_depth);
+        if segments > max {
             return Err(trap(format!(
-                "more than {} URLs of {} with parameters in ever new combinations",
-                self.options.combinations,
-                shown(pattern.path())
+                "path of {segments} segments, more than {max}"
             )));
         }
         Ok(())
@@ -185,23 +252,34 @@ impl Traps {
         }
     }
 
-    fn is_of_our_time(&self, url: &CrawlUrl) -> Result<(), Outcome> {
-        let Some(year) = calendar_year(url) else {
-            return Ok(());
-        };
-        let (first, last) = (self.options.first_year, self.last_year);
-        let bound = match year {
-            _ if year < first => format!("before {first}"),
-            _ if self.options.years_ahead > 0 && year > last => format!("after {last}"),
-            _ => return Ok(()),
-        };
-        Err(trap(format!("a page of a calendar for {year}, {bound}")))
+    /// What a page of a calendar for a year costs that lies beyond our time. Nobody has entered anything for years to
+    /// come, but archives go back a long way.
+    fn beyond(&self, year: u16) -> Option<(u16, u8)> {
+        if self.options.years_ahead > 0 && year > self.last_year {
+            return Some((year, 20 * WHOLE));
+        }
+        (year < self.options.first_year).then_some((year, 2 * WHOLE))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing is left half changed that would do worse than to forget a page.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What speaks against a link on a copy.
+struct Sign {
+    /// Its least price, in tenths of a link of the allowance of its host.
+    cost: u8,
+    what: String,
+}
+
+/// The pattern of a URL: what is left when numbers, dates, ids and values of parameters are folded away. It names a
+/// family of URLs to a reader.
+pub fn pattern_of(url: &CrawlUrl) -> String {
+    let mut text = Pattern::of(url).text;
+    text.truncate(shown(&text).len());
+    text
 }
 
 fn trap(reason: String) -> Outcome {

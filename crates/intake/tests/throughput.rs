@@ -23,7 +23,7 @@ fn nanoseconds_a_link() {
         depth: 1,
         base: None,
         encoding: None,
-        copy: None,
+        copies: 0,
     };
     let plain: Vec<String> = (0..30)
         .map(|n| match n % 3 {

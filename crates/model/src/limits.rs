@@ -66,7 +66,7 @@ impl Default for Limits {
             max_url_bytes: 8 << 10,
             max_nesting: 512,
             max_links_per_page: 10_000,
-            max_path_depth: 20,
+            max_path_depth: 64,
             retry_after_cap: Duration::from_secs(86_400),
             crawl_delay_cap: Duration::from_secs(300),
             max_sitemap_urls: 50_000,

@@ -81,9 +81,11 @@ layer! {
 layer! {
     /// When a family of URLs is taken for endless.
     TrapsConfig {
-        /// Pages of one pattern, nearly all near-copies of each other, after which it is stopped.
-        near_copies: u32,
-        /// URLs of one path with parameters in varying combinations.
+        /// False switches every rule off.
+        enabled: bool,
+        /// New URLs that pages of a host may lead to when they say the same as twenty others.
+        copies: u32,
+        /// URLs of one path with parameters in combinations that repeat each other.
         combinations: u32,
         /// Hosts under one registered domain, or in one /16 network.
         domain_hosts: u32,

@@ -273,7 +273,7 @@ impl Harvest {
             depth: 0,
             base: None,
             encoding: None,
-            copy: None,
+            copies: 0,
         };
         let found = urls.iter().map(|href| Found {
             href,
@@ -370,15 +370,7 @@ impl Harvest {
         if let Some(note) = reading.notes.first().filter(|_| outcome.reason.is_empty()) {
             *outcome = Outcome::because(outcome.class, note.to_string());
         }
-        let copy = (reading.media == Media::Html)
-            .then(|| {
-                let traps = self.outlinks.traps();
-                traps.note(&candidate.url, || orbweaver_extract::fingerprint(&page))
-            })
-            .flatten();
-        if self.obey_nofollow && reading.nofollow {
-            return Vec::new();
-        }
+        let copies = self.note(&page, &reading, candidate.revisit.is_some());
         let encode = orbweaver_extract::query_encoder(reading.encoding);
         let page = PageRef {
             url: &candidate.url,
@@ -387,7 +379,7 @@ impl Harvest {
             depth: candidate.depth,
             base: reading.base.as_deref(),
             encoding: encode.as_ref().map(|encode| encode as _),
-            copy: copy.as_ref(),
+            copies,
         };
         let found = reading.links.iter().map(|link| Found {
             href: link.href,
@@ -399,7 +391,27 @@ impl Harvest {
             .outlinks
             .links(&page, found, |key, role| self.seen.is_old_news(key, role));
         self.promote(out.promoted);
+        if out.cut && outcome.reason.is_empty() {
+            let max = self.limits.max_links_per_page;
+            outcome.reason = orbweaver_extract::Note::MoreLinks(max).to_string();
+        }
         out.links
+    }
+
+    /// Tells the rules against traps of a document; how many others of its host say the same. On a later visit it
+    /// would be a copy of itself.
+    fn note(&self, page: &Page<'_>, reading: &orbweaver_extract::Reading, again: bool) -> u32 {
+        let traps = self.outlinks.traps();
+        match reading.media {
+            _ if again => 0,
+            Media::Html => traps.note(page.url, || {
+                orbweaver_extract::fingerprint(page, &reading.links)
+            }),
+            _ => {
+                traps.note_file(page.url);
+                0
+            }
+        }
     }
 
     /// Collects what moves up in the queues, for the fold reads for each of them and does that best in one go.

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod adopt;
+mod bounded;
 mod changes;
 mod cli;
 mod clock;

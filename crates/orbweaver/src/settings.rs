@@ -105,7 +105,7 @@ impl Settings {
             strip_session_ids: config.scope.strip_session_ids.unwrap_or(false),
             max_url_bytes: limits.max_url_bytes,
         };
-        let scope = scope_options(config, &limits, &mut wrong);
+        let scope = scope_options(config, &mut wrong);
         let canonicalizer = Canonicalizer::new(canonical.clone());
         let seeds: Vec<CrawlUrl> = (config.seeds.iter())
             .filter_map(|text| {
@@ -149,7 +149,7 @@ impl Settings {
             has_contact,
             memory,
             scope,
-            traps: trap_options(config, memory),
+            traps: trap_options(config, &limits, memory),
             canonical,
             obey_nofollow: config.scope.nofollow.unwrap_or(true),
             sitemaps: config.scope.sitemaps.unwrap_or(true) && config.scope.depth != Some(0),
@@ -302,7 +302,7 @@ fn user_agent(config: &Config, wrong: &mut Mistakes) -> (String, bool) {
     (agent, has_contact)
 }
 
-fn scope_options(config: &Config, limits: &Limits, wrong: &mut Mistakes) -> ScopeOptions {
+fn scope_options(config: &Config, wrong: &mut Mistakes) -> ScopeOptions {
     let kind = match config.scope.kind.as_deref().unwrap_or("host") {
         "host" => ScopeKind::Host,
         "domain" => ScopeKind::Domain,
@@ -320,21 +320,22 @@ fn scope_options(config: &Config, limits: &Limits, wrong: &mut Mistakes) -> Scop
         include: config.scope.include.clone().unwrap_or_default(),
         exclude: config.scope.exclude.clone().unwrap_or_default(),
         max_depth: config.scope.depth,
-        max_path_depth: limits.max_path_depth,
         requisites: config.scope.requisites.unwrap_or(false),
     }
 }
 
-/// A sixty-fourth of half a gigabyte holds what is known of some eighteen thousand patterns.
-fn trap_options(config: &Config, memory: u64) -> TrapOptions {
+/// A sixty-fourth of half a gigabyte holds what is known of some fifteen thousand pages that were looked at.
+fn trap_options(config: &Config, limits: &Limits, memory: u64) -> TrapOptions {
     let given = &config.traps;
     let usual = TrapOptions::default();
     TrapOptions {
-        near_copies: given.near_copies.unwrap_or(usual.near_copies),
+        enabled: given.enabled.unwrap_or(usual.enabled),
+        copies: given.copies.unwrap_or(usual.copies),
         combinations: given.combinations.unwrap_or(usual.combinations),
         domain_hosts: given.domain_hosts.unwrap_or(usual.domain_hosts),
         first_year: given.first_year.unwrap_or(usual.first_year),
         years_ahead: given.years_ahead.unwrap_or(usual.years_ahead),
+        path_depth: limits.max_path_depth,
         memory: usize::try_from(memory / 64).unwrap_or(usize::MAX),
     }
 }

@@ -23,21 +23,25 @@ pub(crate) struct HostName {
 }
 
 impl HostName {
-    pub(crate) fn new(config: &SimConfig, port: u16, host: u32) -> Self {
-        let unicode = (config.ips > 0 && host % IDN_EVERY == 2).then(|| {
+    /// The name of a host; `given` is one that it has for a reason.
+    pub(crate) fn new(config: &SimConfig, port: u16, host: u32, given: Option<String>) -> Self {
+        let given = given.filter(|_| config.ips > 0);
+        let is_idn = config.ips > 0 && host % IDN_EVERY == 2 && given.is_none();
+        let unicode = is_idn.then(|| {
             let word = ["bücher", "straße-süd", "façade", "čeština", "пример"];
             let word = word
                 .get((host / IDN_EVERY % 5) as usize)
                 .unwrap_or(&"bücher");
             format!("{word}-{host}.{}", domain(host))
         });
-        let host = match &unicode {
+        let host = match (&unicode, given) {
+            (_, Some(name)) => name,
             // The parser of the URL standard decides what the canonical form of a name is.
-            Some(name) => {
+            (Some(name), None) => {
                 url::Host::parse(name).map_or_else(|_| name.clone(), |host| host.to_string())
             }
-            None if config.ips > 0 => format!("h{host}.{}", domain(host)),
-            None => ip(host).to_string(),
+            (None, None) if config.ips > 0 => format!("h{host}.{}", domain(host)),
+            (None, None) => ip(host).to_string(),
         };
         Self {
             authority: match port {

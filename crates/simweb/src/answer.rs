@@ -261,6 +261,17 @@ impl Answer<'_> {
                 }
                 Effect::Nothing
             }
+            What::Away(page) => {
+                bump(&counters.tally().redirects);
+                self.status(301);
+                self.field("Location: ");
+                let what = What::Page(page);
+                let host = host.saturating_sub(1);
+                web.layout.write_url(self.out, Place { host, what });
+                self.field("\r\n");
+                self.body("text/html", b"<p>Moved.</p>\n", get.head_only);
+                Effect::Nothing
+            }
             What::Broken(_) => {
                 bump(&counters.tally().not_found);
                 self.bare(404);

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::SimError;
+use crate::shape::Shape;
 
 /// No web has more hosts: their names are held in memory, about a hundred bytes each.
 const MAX_HOSTS: u32 = 1_000_000;
@@ -74,6 +75,8 @@ pub struct SimConfig {
     /// Whether host 0 also links to six hosts without end, one of each kind that `trap` knows, which come on
     /// top of `hosts` and have twenty honest pages each.
     pub traps: bool,
+    /// Honest sites of unusual shapes, which come on top of `hosts`; the root of host 0 links to them.
+    pub shapes: Vec<Shape>,
     /// Port of every host; zero takes a free one.
     pub port: u16,
     /// Port on 127.0.0.1 of the control endpoint; zero takes a free one.
@@ -110,6 +113,7 @@ impl Default for SimConfig {
             failing_hosts: 0,
             recover_after: 3,
             traps: false,
+            shapes: Vec::new(),
             port: 0,
             control_port: 0,
             dns_port: 0,

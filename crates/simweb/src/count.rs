@@ -117,7 +117,7 @@ impl Counters {
             hosts: many(layout.all_hosts() as usize),
             ips: many(layout.ips() as usize),
             pages: many(layout.total_pages()),
-            traps: many((layout.all_hosts() - layout.hosts()) as usize),
+            traps: many((layout.all_hosts() - layout.honest_hosts()) as usize),
             tally: Tally::default(),
             before_robots: Case::default(),
             robots_violations: Case::default(),
@@ -321,7 +321,7 @@ impl Counters {
     }
 
     fn add_pages(&self, layout: &Layout, stats: &mut Stats) {
-        for host in 0..layout.hosts() {
+        for host in 0..layout.honest_hosts() {
             let expected = layout.is_expected(host);
             for number in 0..layout.pages(host) {
                 let Some(page) = self.pages.get(layout.index(host, number)) else {

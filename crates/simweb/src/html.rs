@@ -60,6 +60,12 @@ impl Pool {
 
     /// The page, the same bytes every time.
     pub(crate) fn page(&self, layout: &Layout, host: u32, page: u32) -> Page<'_> {
+        if let Some(site) = layout.site(host) {
+            return Page {
+                body: site.body(layout, page),
+                pieces: Vec::new(),
+            };
+        }
         let mut rng = layout.rng(host, page, Use::Body);
         let size = layout.config.page_bytes * (768 + rng.below(513) as usize) / 1024;
         let mut made = Page {

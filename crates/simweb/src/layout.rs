@@ -10,6 +10,7 @@ use std::net::Ipv4Addr;
 use crate::address::{self, HostName};
 use crate::config::{SimConfig, Sizes};
 use crate::rng::{Rng, mix};
+use crate::shape::{Shape, Site};
 use crate::trap::Trap;
 use crate::{robots, sitemap, words};
 
@@ -45,6 +46,8 @@ pub(crate) enum What {
     Broken(u32),
     /// A page that is linked and disallowed.
     Private(u32),
+    /// A page under the other name of its host, which redirects to it.
+    Away(u32),
     /// An honest page of a trap.
     Good(u32),
     /// Any other page of a trap; which one, only its path says.
@@ -88,19 +91,28 @@ pub(crate) struct Layout {
     first: Vec<u32>,
     names: Vec<HostName>,
     by_host: HashMap<String, u32>,
+    /// The sites of unusual shapes, which are the hosts after the usual ones.
+    sites: Vec<Site>,
 }
 
 impl Layout {
     pub(crate) fn new(config: SimConfig, port: u16) -> Self {
-        let names: Vec<HostName> = (0..all_hosts(&config))
-            .map(|host| HostName::new(&config, port, host))
+        let sites = Site::all(&config.shapes, config.hosts);
+        let name_of = |host: u32| {
+            let nth = host.checked_sub(config.hosts)? as usize;
+            sites.get(nth)?.name()
+        };
+        let all = honest_hosts(&config) + trap_hosts(&config);
+        let names: Vec<HostName> = (0..all)
+            .map(|host| HostName::new(&config, port, host, name_of(host)))
             .collect();
         let by_host = (0..)
             .zip(&names)
             .map(|(number, name)| (name.host.clone(), number))
             .collect();
         Self {
-            first: first_pages(&config),
+            first: first_pages(&config, &sites),
+            sites,
             config,
             port,
             names,
@@ -112,14 +124,30 @@ impl Layout {
         self.config.hosts
     }
 
+    /// Hosts with those of unusual shapes.
+    pub(crate) fn honest_hosts(&self) -> u32 {
+        honest_hosts(&self.config)
+    }
+
     /// Hosts with the traps, which come last.
     pub(crate) fn all_hosts(&self) -> u32 {
-        all_hosts(&self.config)
+        self.honest_hosts() + trap_hosts(&self.config)
+    }
+
+    /// The site of an unusual shape that a host is, if it is one.
+    pub(crate) fn site(&self, host: u32) -> Option<&Site> {
+        self.sites
+            .get(host.checked_sub(self.config.hosts)? as usize)
+    }
+
+    /// All sites of unusual shapes.
+    pub(crate) fn sites(&self) -> &[Site] {
+        &self.sites
     }
 
     /// The trap that a host is, if it is one.
     pub(crate) fn trap(&self, host: u32) -> Option<Trap> {
-        let nth = host.checked_sub(self.config.hosts)?;
+        let nth = host.checked_sub(self.honest_hosts())?;
         Trap::ALL.get(nth as usize).copied()
     }
 
@@ -201,12 +229,12 @@ impl Layout {
 
     /// Whether the pages of a host can be had at all.
     pub(crate) fn is_expected(&self, host: u32) -> bool {
-        self.config.recover_after > 0 || host < self.healthy()
+        self.config.recover_after > 0 || host < self.healthy() || host >= self.hosts()
     }
 
     /// Every allowed page that can be had and reached.
     pub(crate) fn expected(&self) -> impl Iterator<Item = Place> + '_ {
-        (0..self.hosts())
+        (0..self.honest_hosts())
             .filter(|host| self.is_expected(*host))
             .flat_map(|host| {
                 (0..self.pages(host)).map(move |page| Place {
@@ -231,7 +259,10 @@ impl Layout {
         }
         if page == 0 && host == 0 {
             let what = What::Lure;
-            links.extend((self.hosts()..self.all_hosts()).map(|host| Place { host, what }));
+            links.extend((self.honest_hosts()..self.all_hosts()).map(|host| Place { host, what }));
+            // Seeds are not to be found otherwise.
+            let found = self.sites.iter().filter(|site| site.shape != Shape::Seeds);
+            links.extend(found.map(Site::root));
         }
         for extra in [What::Go(page), What::Broken(page), What::Private(page)] {
             if self.exists(host, extra) {
@@ -274,7 +305,7 @@ impl Layout {
             return trap.find(target);
         }
         match target {
-            "/" => return Some(What::Page(0)),
+            "/" if self.site(host).is_none() => return Some(What::Page(0)),
             "/robots.txt" => return Some(What::Robots),
             "/style.css" => return Some(What::Style),
             "/img/logo.gif" => return Some(What::Logo),
@@ -282,6 +313,9 @@ impl Layout {
         }
         if let Some(file) = sitemap::find(self, host, target) {
             return Some(What::Sitemap(file));
+        }
+        if let Some(site) = self.site(host) {
+            return site.find(target);
         }
         let number = last_number(target)?;
         let mut written = Vec::with_capacity(target.len() + 16);
@@ -315,6 +349,7 @@ impl Layout {
             What::Broken(page) => has(page, Use::Broken, config.broken),
             What::Private(page) => has(page, Use::Disallowed, config.disallowed),
             What::Robots | What::Sitemap(_) | What::Style | What::Logo => true,
+            What::Away(_) => self.site(host).is_some(),
             What::Good(_) | What::Lure => self.trap(host).is_some(),
         }
     }
@@ -324,7 +359,10 @@ impl Layout {
         match what {
             What::Page(0) | What::Lure => out.push(b'/'),
             What::Good(page) => put(out, &["/good/"], page, ""),
-            What::Page(page) => self.write_page(out, host, page),
+            What::Page(page) | What::Away(page) => match self.site(host) {
+                Some(site) => out.extend_from_slice(site.target(page).as_bytes()),
+                None => self.write_page(out, host, page),
+            },
             What::Go(page) => put(out, &["/go/"], page, ""),
             What::Hop(page) => put(out, &["/go/on/"], page, ""),
             What::Broken(page) => put(out, &["/gone/"], page, ".html"),
@@ -414,12 +452,17 @@ impl Layout {
     }
 }
 
-fn all_hosts(config: &SimConfig) -> u32 {
-    let traps = if config.traps { Trap::ALL.len() } else { 0 };
-    config.hosts + traps as u32
+fn honest_hosts(config: &SimConfig) -> u32 {
+    let of_shapes: u32 = config.shapes.iter().map(|shape| shape.hosts()).sum();
+    config.hosts + of_shapes
 }
 
-fn first_pages(config: &SimConfig) -> Vec<u32> {
+fn trap_hosts(config: &SimConfig) -> u32 {
+    let traps = if config.traps { Trap::ALL.len() } else { 0 };
+    traps as u32
+}
+
+fn first_pages(config: &SimConfig, sites: &[Site]) -> Vec<u32> {
     let total = f64::from(config.hosts) * f64::from(config.pages);
     let weights: f64 = (1..=config.hosts).map(|rank| 1.0 / f64::from(rank)).sum();
     let mut first = Vec::with_capacity(config.hosts as usize + 1);
@@ -431,6 +474,10 @@ fn first_pages(config: &SimConfig) -> Vec<u32> {
             Sizes::Zipf => (total / weights / f64::from(rank)).max(1.0) as u32,
         };
         sum = sum.saturating_add(pages);
+        first.push(sum);
+    }
+    for site in sites {
+        sum = sum.saturating_add(site.pages());
         first.push(sum);
     }
     first

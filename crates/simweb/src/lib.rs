@@ -4,7 +4,7 @@
 //! and keeps the [`Stats`]. Nothing here knows the crawler: what it did is judged by what arrived.
 //!
 //! To read on: `layout` says what exists and what links to what, `spell` how links are written, `html`
-//! what stands around them; `answer` turns a request into bytes, `serve` moves them, `count` keeps the
+//! what stands around them; `shape` has honest sites of unusual shapes, `trap` endless ones; `answer` turns a request into bytes, `serve` moves them, `count` keeps the
 //! score. `hostile` is another web, which misbehaves.
 
 mod address;
@@ -21,6 +21,7 @@ mod request;
 mod rng;
 mod robots;
 mod serve;
+mod shape;
 mod sitemap;
 mod spell;
 mod stats;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 pub use config::{SimConfig, Sizes};
+pub use shape::Shape;
 pub use stats::{Busiest, Offence, ShortestGap, Stats, TrapVisits, VisitLimits};
 pub use web::Web;
 

@@ -189,7 +189,7 @@ fn hash(text: &str) -> u64 {
     text.bytes().fold(0, |hash, b| mix([hash, b.into(), 0, 0]))
 }
 
-fn text(mut rng: Rng, count: usize) -> String {
+pub(crate) fn text(mut rng: Rng, count: usize) -> String {
     let mut word = || match rng.below(2) {
         0 => words::frequent(&mut rng),
         _ => words::for_path(rng.next()),

@@ -6,6 +6,7 @@ use crate::SimError;
 use crate::config::SimConfig;
 use crate::html::Pool;
 use crate::layout::{Layout, Place, What};
+use crate::shape::{Shape, Site};
 use crate::{robots, sitemap};
 
 pub(crate) const STYLE: &[u8] = b"body { margin: 2em; font-family: serif }\n";
@@ -33,9 +34,33 @@ impl Web {
         })
     }
 
-    /// Where a crawl of this web begins: the root of host 0, from which every page can be reached.
+    /// Where a crawl of this web begins: the root of host 0, from which every page can be reached, but for those of
+    /// the shape `seeds`, whose roots follow.
     pub fn seeds(&self) -> Vec<String> {
-        vec![self.layout.url(root(0))]
+        let sites = self.layout.sites().iter();
+        let more = sites.filter(|site| site.shape == Shape::Seeds);
+        std::iter::once(root(0))
+            .chain(more.map(Site::root))
+            .map(|place| self.layout.url(place))
+            .collect()
+    }
+
+    /// The first page of a shape; of the shape `apex`, the one that redirects. None when this web has none.
+    pub fn shape_root(&self, shape: Shape) -> Option<String> {
+        let mut sites = self.layout.sites().iter().rev();
+        let site = sites.find(|site| site.shape == shape)?;
+        Some(self.layout.url(site.root()))
+    }
+
+    /// Where a canonical URL redirects to, when it is the other name of a page.
+    pub fn location_of(&self, url: &str) -> Option<String> {
+        let rest = url.strip_prefix("http://")?;
+        let (authority, _) = rest.split_once('/')?;
+        let host = self.layout.host_of_authority(authority)?;
+        let What::Away(page) = self.layout.find(host, rest.get(authority.len()..)?)? else {
+            return None;
+        };
+        Some(self.url(host.checked_sub(1)?, page))
     }
 
     /// The root of every host.
@@ -63,7 +88,7 @@ impl Web {
     /// The root of every trap, in the order of `Stats::traps`.
     pub fn trap_roots(&self) -> Vec<String> {
         let what = What::Lure;
-        (self.layout.hosts()..self.layout.all_hosts())
+        (self.layout.honest_hosts()..self.layout.all_hosts())
             .map(|host| self.layout.url(Place { host, what }))
             .collect()
     }
@@ -109,7 +134,7 @@ impl Web {
             What::Logo => Some(LOGO.into()),
             // Disallowed pages exist like any other, for whoever is rude enough to ask.
             What::Private(_) => Some(b"<!DOCTYPE html><title>Private</title>\n".into()),
-            What::Page(_) | What::Go(_) | What::Hop(_) | What::Broken(_) => None,
+            What::Page(_) | What::Go(_) | What::Hop(_) | What::Broken(_) | What::Away(_) => None,
             What::Good(_) | What::Lure => None,
         }
     }

@@ -110,6 +110,10 @@ struct Scope {
     /// Leave out the sitemaps that robots.txt files name
     #[arg(long)]
     no_sitemaps: bool,
+
+    /// Follow every link, also where a site looks endless: no rule against traps
+    #[arg(long)]
+    no_traps: bool,
 }
 
 #[derive(clap::Args, Debug)]
@@ -300,6 +304,7 @@ impl Args {
         config.scope.depth = self.what.depth;
         config.scope.requisites = self.what.requisites.then_some(true);
         config.scope.sitemaps = self.what.no_sitemaps.then_some(false);
+        config.traps.enabled = self.what.no_traps.then_some(false);
         config.budget.pages = self.stop.pages;
         config.budget.host_pages = self.stop.host_pages;
         config.budget.time = self.stop.time.clone();

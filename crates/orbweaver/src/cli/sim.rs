@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use orbweaver_simweb::hostile::HostileWeb;
-use orbweaver_simweb::{SimConfig, SimWeb, Sizes};
+use orbweaver_simweb::{Shape, SimConfig, SimWeb, Sizes};
 
 use crate::exit::{Ending, Fatal};
 
@@ -21,6 +21,10 @@ Example:
   orbweaver sim --hosts 20 --pages 100 --port 8080 &
   orbweaver crawl http://127.10.0.1:8080/ --scope any --allow-net 127.0.0.0/8 --rate 0 -o try/
 
+With --shapes honest sites are added that are easily taken for something else, and /pages names every page that a
+complete crawl fetches:
+  orbweaver sim --hosts 1 --pages 1 --shapes all --no-sitemaps --port 8080 &
+
 With --hostile DIR another web is served, which misbehaves in every way it can. DIR gets seeds.txt and
 ca.pem, and visits.jsonl when it is stopped: for each case what it does, what a good crawler records,
 and what came.
@@ -32,7 +36,7 @@ pub(crate) struct Args {
     config: Option<PathBuf>,
 
     /// Serve the web that misbehaves instead, and write its files into this folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "seed", "hosts", "pages", "zipf", "ips", "page_bytes", "latency_ms", "jitter_ms", "port", "control_port"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "seed", "hosts", "pages", "zipf", "ips", "page_bytes", "latency_ms", "jitter_ms", "shapes", "traps", "no_sitemaps", "port", "control_port"])]
     hostile: Option<PathBuf>,
 
     /// What everything random follows from
@@ -67,6 +71,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS")]
     jitter_ms: Option<u64>,
 
+    /// Add honest sites of these shapes, or `all`: fragments, catalogue, gallery, facets, chain, folders, apex, seeds
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    shapes: Vec<String>,
+
+    /// Add six sites without end, each with twenty honest pages
+    #[arg(long)]
+    traps: bool,
+
+    /// Leave out the sitemaps, so that pages are found by links alone
+    #[arg(long)]
+    no_sitemaps: bool,
+
     /// Port of every host; 0 takes a free one
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
@@ -86,6 +102,7 @@ impl Args {
         let ready = serde_json::json!({
             "ready": true,
             "seed_url": sim.seeds().first(),
+            "seed_urls": sim.seeds(),
             "pages": sim.expected_pages().count(),
             "http_port": sim.http_port(),
             "control": format!("http://{}", sim.control_addr()),
@@ -119,10 +136,30 @@ impl Args {
         config.page_bytes = self.page_bytes.unwrap_or(config.page_bytes);
         config.latency_ms = self.latency_ms.unwrap_or(config.latency_ms);
         config.jitter_ms = self.jitter_ms.unwrap_or(config.jitter_ms);
+        if !self.shapes.is_empty() {
+            config.shapes = shapes(&self.shapes)?;
+        }
+        config.traps |= self.traps;
+        config.sitemaps &= !self.no_sitemaps;
         config.port = self.port.unwrap_or(config.port);
         config.control_port = self.control_port.unwrap_or(config.control_port);
         Ok(config)
     }
+}
+
+fn shapes(names: &[String]) -> Result<Vec<Shape>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(Shape::ALL.to_vec());
+    }
+    let all = Shape::ALL.map(Shape::name).join(", ");
+    let shape = |name: &String| {
+        Shape::named(name).ok_or_else(|| {
+            Fatal::input(format!(
+                "`{name}` is no shape of a site; say all, or some of {all}"
+            ))
+        })
+    };
+    names.iter().map(shape).collect()
 }
 
 /// Serves the hostile web until stopped.

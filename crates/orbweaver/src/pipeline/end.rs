@@ -9,6 +9,7 @@ use orbweaver_model::Event;
 
 use super::Ring;
 use super::watch::Reason;
+use crate::bounded;
 use crate::cli::status::Status;
 use crate::exit::{Ending, Fatal};
 use crate::helm::lock;
@@ -69,13 +70,15 @@ impl Ring {
                 .context("the index thread")?
                 .map_err(|_| anyhow::anyhow!("the index thread failed"))??;
             stored.context("the store thread")??;
-            let (status, why_nothing) = read_at_last(|| {
+            let (status, why_nothing, bounded) = read_at_last(|| {
                 let reader = &self.helm.reader;
                 let status = Status::read(reader, (self.helm.clock)())?;
                 let why_nothing = summary::why_nothing(reader, &status)?;
-                Ok((status, why_nothing))
+                let bounded = bounded::notices(reader, &status)?;
+                Ok((status, why_nothing, bounded))
             })?;
-            let notices = self.helm.harvest.notices.all();
+            let mut notices = self.helm.harvest.notices.all();
+            notices.extend(bounded);
             anyhow::Ok((pages, status, why_nothing, notices))
         };
         let (pages, status, why_nothing, notices) = tokio::select! {

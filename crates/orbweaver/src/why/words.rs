@@ -1,5 +1,7 @@
 //! The answer in plain words, a line a fact.
 
+use orbweaver_model::OutcomeClass;
+
 use super::Why;
 use crate::units::{counted, human_bytes};
 
@@ -193,6 +195,12 @@ impl Why {
                 outcome.class,
                 with(&outcome.reason, outcome.status)
             ));
+            if outcome.class == OutcomeClass::TrapBounded.to_string() {
+                lines.push(
+                    "           a rule against traps; `crawl --no-traps` fetches it all the same"
+                        .into(),
+                );
+            }
             if let Some(ip) = outcome.ip {
                 lines.push(format!(
                     "           from {ip}, {} in {} ms, {}",

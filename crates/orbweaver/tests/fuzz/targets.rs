@@ -250,7 +250,7 @@ fn page(input: &[u8]) {
                 .title
                 .is_none_or(|title| title.chars().count() <= 512)
         );
-        let _ = orbweaver_extract::fingerprint(&page);
+        let _ = orbweaver_extract::fingerprint(&page, &reading.links);
     }
 }
 

@@ -229,3 +229,70 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
+
+/// A page that asks not to be followed is still shown with its pictures, and a sitemap that has the same header as all
+/// files of its server is still a list of pages.
+#[test]
+fn nofollow_spares_requisites_and_entries_of_sitemaps() {
+    let site = Site::start([8, 66, 1], |asked| match asked.target.as_str() {
+        "/robots.txt" => Some(Reply::text(&format!(
+            "Sitemap: http://{}/sitemap.xml\n",
+            asked.field("host").unwrap_or_default()
+        ))),
+        "/sitemap.xml" => Some(
+            Reply::new(
+                200,
+                "application/xml",
+                format!(
+                    "<urlset><url><loc>http://{}/listed</loc></url></urlset>",
+                    asked.field("host").unwrap_or_default()
+                ),
+            )
+            .with("X-Robots-Tag: noindex, nofollow"),
+        ),
+        "/" => Some(
+            Reply::html("<a href=/behind>x</a><img src=/a.png><link rel=stylesheet href=/b.css>")
+                .with("X-Robots-Tag: nofollow"),
+        ),
+        "/a.png" => Some(Reply::new(200, "image/png", "png")),
+        "/b.css" => Some(Reply::new(200, "text/css", "a{b:image-set('/c.png' 1x)}")),
+        "/c.png" => Some(Reply::new(200, "image/png", "png")),
+        "/listed" => Some(Reply::html("listed")),
+        "/behind" => Some(Reply::html("behind")),
+        _ => None,
+    });
+    let place = Place::new();
+    place.crawl_to_the_end(&[&site.url("/"), "--requisites"]);
+    let mut pages = site.pages();
+    pages.sort();
+    assert_eq!(
+        pages,
+        ["/", "/a.png", "/b.css", "/c.png", "/listed", "/sitemap.xml"]
+    );
+}
+
+/// Links that nobody follows stand in front of the one that leads on.
+#[test]
+fn what_is_not_followed_does_not_use_up_the_links_of_a_page() {
+    let site = Site::start([8, 66, 2], |asked| match asked.target.as_str() {
+        "/" => {
+            let mut html = String::new();
+            for n in 0..300 {
+                html.push_str(&format!(
+                    "<a href=/a#{n}>x</a><a href=mailto:{n}@e.org>x</a><img src=/{n}.png>\
+                     <a rel=nofollow href=/no/{n}>x</a><a href=http://other.example/{}>x</a>",
+                    n % 40
+                ));
+            }
+            Some(Reply::html(html + "<a href=/last>x</a>"))
+        }
+        "/a" | "/last" => Some(Reply::html("a page")),
+        _ => None,
+    });
+    let place = Place::new();
+    let config = place.file("limits.toml", "[limits]\nmax_links_per_page = 50\n");
+    place.crawl_to_the_end(&[&site.url("/"), "-c", &config]);
+    let mut pages = site.pages();
+    pages.sort();
+    assert_eq!(pages, ["/", "/a", "/last"]);
+}

@@ -32,6 +32,7 @@ mod rot;
 mod scope;
 mod script;
 mod shapes;
+mod sites;
 mod spider_daemon;
 mod store_daemon;
 mod support;

@@ -285,7 +285,7 @@ fn rules_that_could_not_be_had_get_another_chance_in_the_next_run() {
 fn rules_that_could_not_be_had_get_another_chance_in_the_same_run() {
     let (sound, broken) = two_sites(2, 5, true);
     let place = Place::new();
-    let settings = "[traps]\nnear_copies = 0\n[retry]\ndelay_s = 0.01\n";
+    let settings = "[traps]\nenabled = false\n[retry]\ndelay_s = 0.01\n";
     let config = place.file("config.toml", settings);
     let args = [&sound.url("/1"), "--scope", "any", "-c", &config];
     let fates = place.crawl_to_the_end(&args);

@@ -40,7 +40,8 @@ fn every_trap_is_bounded_and_every_honest_page_is_fetched() {
     for (visits, root) in stats.traps.iter().zip(web.trap_roots()) {
         println!("{visits:?}");
         assert_eq!(visits.good, visits.good_expected, "{visits:?}");
-        assert!((20..=300).contains(&visits.lures), "{visits:?}");
+        // Generous to honest sites: a trap may cost some thousands of pages, but it ends.
+        assert!((20..=8000).contains(&visits.lures), "{visits:?}");
         let refused: Vec<_> = fates
             .iter()
             .filter(|fate| fate.class == "trap_bounded" && fate.url.starts_with(&root))
@@ -48,11 +49,9 @@ fn every_trap_is_bounded_and_every_honest_page_is_fetched() {
         assert!(!refused.is_empty(), "{visits:?}");
         let said = match visits.trap.as_str() {
             "calendar" => "a page of a calendar for 2",
-            "session" => "/item/{n}?sid",
-            "growing" => "found on a near-copy of ",
-            "facets" => "/list with parameters in ever new combinations",
-            "soft404" => "found on a near-copy of ",
-            _ => "/list?page were near-copies of each other",
+            "session" => "such pages like ",
+            "facets" => "/list with parameters in combinations that repeat each other",
+            _ => "on a page that says the same as ",
         };
         let named = refused.iter().filter(|fate| fate.why().contains(said));
         assert!(named.count() > 0, "{said:?} is not in {refused:#?}");
@@ -109,16 +108,67 @@ fn hosts_of_a_domain_are_bounded_by_the_setting() {
     assert_eq!(web.stats().missed.count, 0);
 }
 
+/// What is left out is said with its pattern, its number and the flag that fetches it.
 #[test]
-fn nought_lets_the_crawl_into_the_trap() {
+fn what_is_left_out_is_said_and_can_be_fetched_all_the_same() {
     let web = with_traps();
     let place = Place::new();
-    let text = "[traps]\nnear_copies = 0\ncombinations = 0\n[budget]\npages = 4000\n";
-    let config = place.file("traps.toml", text);
-    let seed = web.seeds().remove(0);
-    run(place.crawl(&[&seed, "--scope", "any", "--per-host", "4", "-c", &config])).expect(0);
-    let lures: u64 = web.stats().traps.iter().map(|visits| visits.lures).sum();
-    assert!(lures > 2000, "{lures}");
+    let pagination = web.trap_roots().pop().unwrap();
+    let config = place.file(
+        "traps.toml",
+        "[traps]\ncopies = 50\n[politeness]\nper_host = 4\n",
+    );
+    let ended = run(place.crawl(&[&pagination, "-c", &config, "--progress", "plain"])).expect(0);
+    let host = pagination
+        .split('/')
+        .nth(2)
+        .unwrap()
+        .split(':')
+        .next()
+        .unwrap();
+    let said = format!("left out as a trap: 1 URL like {host}/list?page: found on a page");
+    assert!(ended.out().contains(&said), "{}", ended.out());
+    assert!(ended.out().contains("--no-traps"), "{}", ended.out());
+    let before = web.stats().traps[5].lures;
+    let fates = place.fates();
+    let left_out = fates
+        .iter()
+        .find(|fate| fate.class == "trap_bounded")
+        .unwrap();
+    let why = run(["why", place.arg(), &left_out.url]).expect(0).out();
+    assert!(why.contains("--no-traps"), "{why}");
+    // The rule is lifted, and the crawl resumes where it was cut.
+    run(place.crawl(&["--no-traps", "--pages", "500"])).expect(0);
+    let lures = web.stats().traps[5].lures;
+    assert!(lures > before + 300, "{before}, then {lures}");
+}
+
+#[test]
+fn nought_and_the_flag_let_the_crawl_into_the_trap() {
+    for flag in [None, Some("--no-traps")] {
+        let web = with_traps();
+        let place = Place::new();
+        let traps = match flag {
+            None => "[traps]\ncopies = 0\ncombinations = 0\n",
+            Some(_) => "",
+        };
+        let text = format!("{traps}[budget]\npages = 25000\n");
+        let config = place.file("traps.toml", &text);
+        let seed = web.seeds().remove(0);
+        let mut args = vec![
+            seed.as_str(),
+            "--scope",
+            "any",
+            "--per-host",
+            "4",
+            "-c",
+            &config,
+        ];
+        args.extend(flag);
+        run(place.crawl(&args)).expect(0);
+        let lures: u64 = web.stats().traps.iter().map(|visits| visits.lures).sum();
+        assert!(lures > 20_000, "{lures}");
+    }
 }
 
 /// Thousands of pages of few patterns that nobody vouches for, some of little text.
