@@ -28,6 +28,8 @@ pub(crate) struct CutCounters {
     pub(crate) by_time: AtomicU64,
     /// The server ended them, or their encoding is damaged.
     pub(crate) by_server: AtomicU64,
+    /// Whole, but read for links in part.
+    pub(crate) in_part: AtomicU64,
 }
 
 impl CutCounters {
@@ -36,6 +38,7 @@ impl CutCounters {
             size: self.by_size.load(Ordering::Relaxed),
             time: self.by_time.load(Ordering::Relaxed),
             server: self.by_server.load(Ordering::Relaxed),
+            in_part: self.in_part.load(Ordering::Relaxed),
         }
     }
 }

@@ -2,7 +2,6 @@
 //! acknowledgement. The report goes out only when the archive has the exchange on disk, so that a page
 //! that counts as done can always be read back.
 
-use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -10,13 +9,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use orbweaver_docindex::{Entry, Seen};
 use orbweaver_extract::{Media, Page};
-use orbweaver_intake::{Found, Outlinks, PageRef, surt};
+use orbweaver_intake::{Found, Outlinks, PageRef};
 use orbweaver_model::{
     Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, KeySeed, Limits, Link, LinkKind,
     NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Timestamp, Truncation, UrlKey,
 };
-use orbweaver_spider::AddressPolicy;
-use orbweaver_store::{Archive, Archivist, Capture, Scratch};
+use orbweaver_spider::{AddressPolicy, IN_PART};
 
 use crate::counters::Counters;
 use crate::helm::lock;
@@ -27,9 +25,7 @@ use crate::redirect;
 use crate::retry::Decision;
 use crate::revisit;
 use crate::seeds::SeedWatch;
-
-/// Above this backlog a worker that submits is likely to wait, and must not hold up its neighbours.
-const BUSY_BACKLOG: usize = 4 << 20;
+use crate::shelf::Shelf;
 
 /// URLs that move up in their queues with one event. What is left when the crawl ends has no queue to move in.
 const PROMOTED: usize = 256;
@@ -61,74 +57,11 @@ pub(crate) struct Harvest {
     pub(crate) log: Log,
 }
 
-/// The archive of this process.
-pub(crate) struct Shelf {
-    pub(crate) archive: Arc<Archive>,
-    pub(crate) archivist: Archivist,
-}
-
-impl Shelf {
-    /// On this archive.
-    pub(crate) fn new(archive: Arc<Archive>) -> Self {
-        Self {
-            archivist: archive.archivist(),
-            archive,
-        }
-    }
-
-    /// Hands an exchange to the archive; `ack` makes the acknowledgement, knowing the digest of the payload.
-    fn put(
-        &self,
-        result: &FetchResult,
-        outcome: &Outcome,
-        ack: impl FnOnce(Option<&str>) -> orbweaver_store::Ack,
-    ) {
-        let key = surt(result.order.url());
-        let capture = Capture {
-            result,
-            surt: &key,
-            outcome,
-            via: None,
-        };
-        let prepare = || {
-            SCRATCH.with_borrow_mut(|scratch| {
-                let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
-                self.archivist.prepare(&capture, scratch)
-            })
-        };
-        let on_disk = result
-            .exchange
-            .as_ref()
-            .is_some_and(|it| it.spooled.is_some());
-        let prepared = match on_disk {
-            // Read twice and compressed: that takes its time.
-            true => tokio::task::block_in_place(prepare),
-            false => prepare(),
-        };
-        let prepared = match prepared {
-            Ok(Some(prepared)) => prepared,
-            Ok(None) => return,
-            Err(error) => return ack(None)(Err(error)),
-        };
-        let ack = ack(prepared.digest());
-        if self.archive.backlog() > BUSY_BACKLOG {
-            tokio::task::block_in_place(|| self.archive.submit(prepared, ack));
-        } else {
-            self.archive.submit(prepared, ack);
-        }
-    }
-}
-
 /// A result, read.
 struct Reading {
     outcome: Outcome,
     redirect: Option<String>,
     links: Vec<NewLink>,
-}
-
-thread_local! {
-    /// The compressor's buffers; one a worker.
-    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
 impl Harvest {
@@ -440,6 +373,7 @@ impl Harvest {
             indexer.event(event, Some(permit));
             return;
         };
+        let key = result.order.candidate.key;
         shelf.put(result, &outcome, |digest| {
             let line = line.map(|line| line.with_digest(digest));
             Box::new(move |stored: Result<_, _>| match stored {
@@ -447,8 +381,11 @@ impl Harvest {
                     line.into_iter().for_each(|line| log.add(line));
                     indexer.event(event, Some(permit));
                 }
-                // Unstored means unreported: the URL stays claimed and is fetched again by the next run.
-                Err(error) => tracing::warn!(%error, "exchange not stored"),
+                // Unstored means unreported: it was no attempt, and the page is fetched again.
+                Err(error) => {
+                    tracing::warn!(%error, "exchange not stored");
+                    indexer.event(Event::Return { keys: vec![key] }, Some(permit));
+                }
             })
         });
     }
@@ -465,6 +402,9 @@ impl Harvest {
         self.counters
             .bytes
             .fetch_add(result.wire_bytes, Ordering::Relaxed);
+        if outcome.reason == IN_PART {
+            self.counters.cut.in_part.fetch_add(1, Ordering::Relaxed);
+        }
         if outcome.class == OutcomeClass::Truncated {
             let cut = &self.counters.cut;
             let counter = match result.exchange.as_ref().and_then(|it| it.truncated) {

@@ -29,6 +29,7 @@ mod retry;
 mod revisit;
 mod seeds;
 mod settings;
+mod shelf;
 mod slow;
 mod sources;
 mod space;

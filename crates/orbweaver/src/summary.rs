@@ -20,6 +20,8 @@ pub(crate) struct Cut {
     pub(crate) size: u64,
     pub(crate) time: u64,
     pub(crate) server: u64,
+    /// Whole, but read for links in part.
+    pub(crate) in_part: u64,
 }
 
 /// What a run came to, for the summary.
@@ -120,6 +122,7 @@ fn lines(dir: &str, outline: &Outline) -> Vec<String> {
         ),
     ];
     lines.extend(cut_line(outline));
+    lines.extend(part_line(outline.cut.in_part));
     lines.extend(
         outline
             .notices
@@ -188,10 +191,24 @@ fn to_resume(dir: &str, outline: &Outline) -> Vec<String> {
     }
 }
 
+/// What is said of documents that are whole in the archive, but too long to be read for links to their end.
+fn part_line(count: u64) -> Option<String> {
+    let documents = match count {
+        0 => return None,
+        1 => "1 document is",
+        _ => &format!("{count} documents are"),
+    };
+    Some(format!(
+        "{documents} archived whole, but only the beginning was read for links ([limits] max_decoded_bytes lifts it)"
+    ))
+}
+
 /// What is said of documents that are not whole, with what lifts the limit that cut them.
 fn cut_line(outline: &Outline) -> Option<String> {
     let all = outline.status.classes.get("truncated").copied()?;
-    let Cut { size, time, server } = outline.cut;
+    let Cut {
+        size, time, server, ..
+    } = outline.cut;
     let mut causes = Vec::new();
     if size > 0 {
         causes.push(format!(

@@ -38,6 +38,7 @@ pub use dns::{ResolveError, Resolved, Resolver, ResolverOptions};
 pub use error::SpiderError;
 pub use fetch::Spider;
 pub use options::{SpiderOptions, TlsOptions};
+pub use outcome_of::IN_PART;
 pub use reread::reread;
 pub use shortage::Shortages;
 pub use spool::SpoolDir;

@@ -92,7 +92,7 @@ pub(crate) fn failure(failure: Failure) -> Outcome {
 }
 
 /// What is said of a document that is whole and was read in part.
-pub(crate) const IN_PART: &str = "only its beginning was read for links";
+pub const IN_PART: &str = "only its beginning was read for links";
 
 /// From here on, time in which nobody drove a fetch may be why it failed.
 pub(crate) const STALLED: Duration = Duration::from_secs(1);

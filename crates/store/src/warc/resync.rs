@@ -87,13 +87,16 @@ fn is_group(path: &Path, at: u64, info: Option<&str>) -> Result<bool, StoreError
     }
 }
 
+/// Looks at a piece of a file and where it begins, and says where in the file it found something.
+type Look<'a> = dyn FnMut(u64, &[u8]) -> Result<Option<u64>, StoreError> + 'a;
+
 /// Calls `look` with pieces of the file from `from` on, each with its place and the last `overlap` bytes of
 /// the one before, until it finds something.
 fn each_window(
     path: &Path,
     from: u64,
     overlap: usize,
-    look: &mut dyn FnMut(u64, &[u8]) -> Result<Option<u64>, StoreError>,
+    look: &mut Look<'_>,
 ) -> Result<Option<u64>, StoreError> {
     let failed = |e| StoreError::io("read", path, e);
     let mut file = File::open(path).map_err(failed)?;
