@@ -128,7 +128,12 @@ impl Deadline {
     /// Time in which nobody drove the fetch, or the machine slept.
     pub(crate) fn stalled(&mut self) -> Duration {
         self.look();
-        self.lost + suspended().saturating_sub(self.suspended)
+        self.lost + self.slept()
+    }
+
+    /// Time that the machine slept.
+    pub(crate) fn slept(&self) -> Duration {
+        suspended().saturating_sub(self.suspended)
     }
 
     /// Time that the fetch waited for something of ours.

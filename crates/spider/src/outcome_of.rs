@@ -112,23 +112,24 @@ pub(crate) fn blame(
     if let Some(why) = ours {
         return Some(put_back(why));
     }
-    let broke_off = match outcome.class {
-        OutcomeClass::FailedProtocol => outcome.reason.starts_with("closed"),
-        OutcomeClass::FailedTls => outcome.reason.starts_with("closed"),
-        OutcomeClass::Truncated => matches!(cut, Some(Truncation::Disconnect | Truncation::Time)),
-        OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout => true,
+    // A server that hung up may have done so because nobody was there. One that was too slow had all its time, for
+    // the limits moved along; unless the machine slept, after which no connection is what it was.
+    let hung_up = match outcome.class {
+        OutcomeClass::FailedProtocol | OutcomeClass::FailedTls => {
+            outcome.reason.starts_with("closed")
+        }
+        OutcomeClass::Truncated => cut == Some(Truncation::Disconnect),
         _ => false,
     };
-    let (stalled, waited) = (deadline.stalled(), deadline.waited());
-    if broke_off && stalled >= STALLED {
+    let too_slow = match outcome.class {
+        OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout => true,
+        OutcomeClass::Truncated => cut == Some(Truncation::Time),
+        _ => false,
+    };
+    if (hung_up && deadline.stalled() >= STALLED) || (too_slow && deadline.slept() >= STALLED) {
         return Some(put_back("this process was stopped for a while".into()));
     }
-    let hung_up = broke_off
-        && !matches!(
-            outcome.class,
-            OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout
-        );
-    (hung_up && waited >= WAITED).then(|| {
+    (hung_up && deadline.waited() >= WAITED).then(|| {
         put_back("a server hung up while its answer waited for memory or disk here".into())
     })
 }
