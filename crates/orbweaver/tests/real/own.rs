@@ -36,7 +36,7 @@ fn tree() -> TempDir {
         <a href="secret.html" rel="nofollow">no</a> <a href="listed">a folder</a> <a href="gone.html">missing</a>
         <a href="mailto:a@example.org">mail</a> <a href="http://127.0.0.1/else">elsewhere</a> <a href="book.xhtml">book</a>
         <img src="both.svg"><img src="logo.svg" srcset="small.png 1x, large.png 2x"><a href="feed.xml">news</a> <a href="index.html.fr.utf8">fr</a>
-        <form action="search"><input></form><form method=post action="login"></form><script>"<a href='not.html'>"</script>"#,
+        <form action="search"><input></form><form method=post action="login"></form><a href="quiet.html">quiet</a><script>"<a href='not.html'>"</script>"#,
     );
     // The pages that were fetched twice: an index with many links into each page, and neighbours all over.
     for index in 0..4 {
@@ -69,7 +69,12 @@ fn tree() -> TempDir {
     write(
         &root,
         "frames.html",
-        "<frameset><frame src='frame.html'></frameset>",
+        "<frameset><frame src='frame.html'></frameset><iframe srcdoc='<a href=from-inside.html>'></iframe>",
+    );
+    write(
+        &root,
+        "quiet.html",
+        "<meta name=robots content=nofollow><a href='not.html'>no</a><img src='quiet.png'>",
     );
     write(
         &root,
@@ -96,7 +101,7 @@ fn tree() -> TempDir {
     write(
         &root,
         "book.xhtml",
-        "<html xmlns='http://www.w3.org/1999/xhtml'><script src='book.js'></script><a href='chapter.xhtml'/></html>",
+        "<html xmlns='http://www.w3.org/1999/xhtml'><script src='book.js'/><a href='chapter.xhtml'/></html>",
     );
     write(
         &root,
@@ -155,6 +160,7 @@ fn a_tree_of_our_own_is_crawled_whole_and_once() {
         "/frame.html",
         "/refreshed.html",
         "/both.svg",
+        "/from-inside.html",
         "/from-both.html",
         "/chapter.xhtml",
         "/last.html",
@@ -185,6 +191,7 @@ fn a_tree_of_our_own_is_crawled_whole_and_once() {
         "/book.js",
         "/object.html",
         "/dots.png",
+        "/quiet.png",
     ] {
         assert!(
             requisites.contains_key(part) && !pages.contains_key(part),
