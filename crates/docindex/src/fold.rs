@@ -30,7 +30,7 @@ use orbweaver_model::{
 };
 
 use self::budget::{refusal, unasked};
-use self::chains::breaks_chain;
+use self::chains::{breaks_chain, leads_on};
 use self::claims::open_claims;
 use crate::error::Result;
 use crate::hosts::Hosts;
@@ -236,6 +236,7 @@ impl Fold {
                 chain: link.chain.clone(),
                 seen: at,
                 latent: None,
+                shown: Some(link.kind).filter(|kind| kind.is_requisite()),
             };
             tx.put(&tx.store().urls, &key.to_bytes(), &record);
             if record.kind == LinkKind::Seed {
@@ -341,10 +342,13 @@ impl Fold {
             self.plan(key, due, tx);
         }
         self.finish(key, fate, tx);
-        if breaks_chain(class)
+        if leads_on(class)
             && let Some(link) = tx.link(key)?
         {
-            self.blame(key, &link.chain, tx)?;
+            if breaks_chain(class) {
+                self.blame(key, &link.chain, tx)?;
+            }
+            self.follow_as_shown(key, &link, tx)?;
         }
         Ok(true)
     }

@@ -37,6 +37,9 @@ pub struct LinkRecord {
     /// A page links to it as to a page, but that was refused and it was accepted as a requisite of another: kind and depth of
     /// that link, which may be accepted yet.
     pub latent: Option<(LinkKind, u16)>,
+    /// A page needs it to be shown: the kind of the first such link. Where it redirects, that is needed as well, though it
+    /// may be refused as a page.
+    pub shown: Option<LinkKind>,
 }
 
 impl LinkRecord {
@@ -314,6 +317,7 @@ mod tests {
             chain: Vec::new(),
             seen: Timestamp::from_millis(5),
             latent: None,
+            shown: None,
         }
     }
 

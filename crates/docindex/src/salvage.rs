@@ -188,6 +188,7 @@ impl Mending<'_> {
                     chain: waiting.chain,
                     seen: Timestamp::default(),
                     latent: None,
+                    shown: Some(waiting.kind).filter(|kind| kind.is_requisite()),
                 };
                 self.tx.put(&store.urls, &key.to_bytes(), &link);
             }

@@ -85,19 +85,16 @@ impl Rejudge {
 
     /// Whether the links of a finished URL can differ from when it was read.
     fn has_links(&self, link: &LinkRecord, fate: &Fate) -> bool {
-        let class = fate.report.outcome.class;
-        let redirects = matches!(
-            class,
-            OutcomeClass::RedirectFollowed
-                | OutcomeClass::RedirectRefused
-                | OutcomeClass::RedirectLimit
-        );
+        let redirects = is_redirect(fate);
         let matters = self.tracking.roles || (redirects && link.kind == LinkKind::Seed);
-        matters && (redirects || class.is_document())
+        matters && (redirects || fate.report.outcome.class.is_document())
     }
 
+    /// The links of a page, from the archive. A page that redirects, and that other pages show as a picture or the like, leads
+    /// on as both.
     fn links_of(&self, entry: Entry) -> Option<Vec<NewLink>> {
         self.harvest.shelf.as_ref()?;
+        let redirects = entry.fate.as_ref().is_some_and(is_redirect);
         let url = entry.link.url.clone();
         let found = orbweaver_store::get(self.dir.path(), &surt(&url), url.as_str());
         let stored = match found {
@@ -107,9 +104,25 @@ impl Rejudge {
                 None
             }
         };
-        let result = restore(stored?, self.harvest.candidate(entry), &self.harvest)?;
-        Some(self.harvest.links_again(&result))
+        let shown = entry.link.shown;
+        let mut result = restore(stored?, self.harvest.candidate(entry), &self.harvest)?;
+        let mut links = self.harvest.links_again(&result);
+        let is_page = !result.order.candidate.kind.is_requisite();
+        if let (true, true, Some(kind)) = (redirects, is_page, shown) {
+            result.order.candidate.kind = kind;
+            links.extend(self.harvest.links_again(&result));
+        }
+        Some(links)
     }
+}
+
+fn is_redirect(fate: &Fate) -> bool {
+    matches!(
+        fate.report.outcome.class,
+        OutcomeClass::RedirectFollowed
+            | OutcomeClass::RedirectRefused
+            | OutcomeClass::RedirectLimit
+    )
 }
 
 impl Judge for Rejudge {

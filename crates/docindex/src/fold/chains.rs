@@ -112,6 +112,11 @@ pub(super) fn breaks_chain(class: OutcomeClass) -> bool {
     )
 }
 
+/// True when there may be a target, followed or not; a superset of the classes that break a chain.
+pub(super) fn leads_on(class: OutcomeClass) -> bool {
+    class == OutcomeClass::RedirectFollowed || breaks_chain(class)
+}
+
 fn refused_target(target: &Outcome) -> Outcome {
     const SAYS: &str = "its target is refused: ";
     // Said once, however long the chain is.

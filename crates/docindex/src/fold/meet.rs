@@ -7,6 +7,7 @@
 
 use orbweaver_model::{Link, LinkKind, OutcomeClass, UrlKey};
 
+use super::chains::leads_on;
 use super::{Fold, revisit_of};
 use crate::error::Result;
 use crate::keyspaces::{due_key, queue_key};
@@ -37,8 +38,17 @@ impl Fold {
             Some(fate) if accepted && deserves_another_chance(&fate, link.kind) => {
                 self.readmit(key, known, link, &fate, tx)
             }
-            _ if accepted => match improved(&known, link) {
+            fate if accepted => match improved(&known, link) {
                 Some(better) => self.improve(key, &known, better, tx),
+                None if link.kind.is_requisite() && known.shown.is_none() => {
+                    let shown = Some(link.kind);
+                    let record = LinkRecord { shown, ..known };
+                    tx.put(&tx.store().urls, &key.to_bytes(), &record);
+                    match fate.is_some_and(|fate| leads_on(fate.report.outcome.class)) {
+                        true => self.follow_as_shown(key, &record, tx),
+                        false => Ok(()),
+                    }
+                }
                 None => Ok(()),
             },
             _ => {
@@ -76,6 +86,7 @@ impl Fold {
             latent: (is_requisite && !known.kind.is_requisite())
                 .then_some((known.kind, known.depth))
                 .or(known.latent.filter(|_| is_requisite)),
+            shown: known.shown.or(Some(link.kind).filter(|_| is_requisite)),
             ..known
         };
         tx.put(&tx.store().urls, &key.to_bytes(), &record);
@@ -116,6 +127,19 @@ impl Fold {
             return Ok(());
         }
         self.reconsider(&[key], tx)
+    }
+
+    /// A page that redirects, and that other pages show as a picture or the like, leads on as both.
+    pub(super) fn follow_as_shown(
+        &mut self,
+        key: UrlKey,
+        link: &LinkRecord,
+        tx: &mut Tx<'_>,
+    ) -> Result<()> {
+        match link.shown.is_some() && !link.kind.is_requisite() {
+            true => self.reconsider(&[key], tx),
+            false => Ok(()),
+        }
     }
 
     /// Moves a URL that waits in the queue of its host to the place that its record now gives it.
