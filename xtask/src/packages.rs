@@ -80,8 +80,14 @@ pub(crate) fn html_folders(package: &str) -> Result<Vec<PathBuf>> {
     if folders.is_empty() {
         bail!("the package {package} brings no HTML");
     }
-    folders.sort();
-    Ok(folders)
+    // Many packages have a second way into the same folder.
+    let mut places: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        places.push(std::fs::canonicalize(&folder).unwrap_or(folder));
+    }
+    places.sort();
+    places.dedup_by(|folder, above| folder.starts_with(above));
+    Ok(places)
 }
 
 /// The folder of a page, or a link to a folder that has pages.
