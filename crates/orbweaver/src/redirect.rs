@@ -121,11 +121,10 @@ fn follow(candidate: &Candidate, url: CrawlUrl, outlinks: &Outlinks) -> NewLink 
     if candidate.kind != LinkKind::Seed {
         return outlinks.judge(link);
     }
-    let new = outlinks.judge(Link {
+    outlinks.judge(Link {
         kind: LinkKind::Seed,
         ..link
-    });
-    new
+    })
 }
 
 /// An address in the URL itself can be judged at once; names are judged when they are connected to.
