@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SimError;
 use crate::shape::Shape;
+use crate::trap::Trap;
 
 /// No web has more hosts: their names are held in memory, about a hundred bytes each.
 const MAX_HOSTS: u32 = 1_000_000;
@@ -171,6 +172,38 @@ impl SimConfig {
         } else {
             Err(SimError::Config(mistakes.join("; ")))
         }
+    }
+}
+
+impl SimConfig {
+    /// Hosts with those of unusual shapes.
+    pub(crate) fn honest_hosts(&self) -> u32 {
+        let of_shapes: u32 = self.shapes.iter().map(|shape| shape.hosts()).sum();
+        self.hosts + of_shapes
+    }
+
+    /// Hosts that are traps.
+    pub(crate) fn trap_hosts(&self) -> u32 {
+        let traps = if self.traps { Trap::ALL.len() } else { 0 };
+        traps as u32
+    }
+
+    /// The number of the first page of each host among all pages, and at the end the number of pages. `more` are the
+    /// pages of the hosts of unusual shapes.
+    pub(crate) fn first_pages(&self, more: impl Iterator<Item = u32>) -> Vec<u32> {
+        let total = f64::from(self.hosts) * f64::from(self.pages);
+        let weights: f64 = (1..=self.hosts).map(|rank| 1.0 / f64::from(rank)).sum();
+        let usual = (1..=self.hosts).map(|rank| match self.sizes {
+            Sizes::Equal => self.pages,
+            Sizes::Zipf => (total / weights / f64::from(rank)).max(1.0) as u32,
+        });
+        let mut sum = 0_u32;
+        let mut first = vec![0];
+        for pages in usual.chain(more) {
+            sum = sum.saturating_add(pages);
+            first.push(sum);
+        }
+        first
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 use crate::address::{self, HostName};
-use crate::config::{SimConfig, Sizes};
+use crate::config::SimConfig;
 use crate::rng::{Rng, mix};
 use crate::shape::{Shape, Site};
 use crate::trap::Trap;
@@ -102,7 +102,7 @@ impl Layout {
             let nth = host.checked_sub(config.hosts)? as usize;
             sites.get(nth)?.name()
         };
-        let all = honest_hosts(&config) + trap_hosts(&config);
+        let all = config.honest_hosts() + config.trap_hosts();
         let names: Vec<HostName> = (0..all)
             .map(|host| HostName::new(&config, port, host, name_of(host)))
             .collect();
@@ -111,7 +111,7 @@ impl Layout {
             .map(|(number, name)| (name.host.clone(), number))
             .collect();
         Self {
-            first: first_pages(&config, &sites),
+            first: config.first_pages(sites.iter().map(Site::pages)),
             sites,
             config,
             port,
@@ -126,12 +126,12 @@ impl Layout {
 
     /// Hosts with those of unusual shapes.
     pub(crate) fn honest_hosts(&self) -> u32 {
-        honest_hosts(&self.config)
+        self.config.honest_hosts()
     }
 
     /// Hosts with the traps, which come last.
     pub(crate) fn all_hosts(&self) -> u32 {
-        self.honest_hosts() + trap_hosts(&self.config)
+        self.honest_hosts() + self.config.trap_hosts()
     }
 
     /// The site of an unusual shape that a host is, if it is one.
@@ -450,37 +450,6 @@ impl Layout {
             what: What::Page(0),
         }));
     }
-}
-
-fn honest_hosts(config: &SimConfig) -> u32 {
-    let of_shapes: u32 = config.shapes.iter().map(|shape| shape.hosts()).sum();
-    config.hosts + of_shapes
-}
-
-fn trap_hosts(config: &SimConfig) -> u32 {
-    let traps = if config.traps { Trap::ALL.len() } else { 0 };
-    traps as u32
-}
-
-fn first_pages(config: &SimConfig, sites: &[Site]) -> Vec<u32> {
-    let total = f64::from(config.hosts) * f64::from(config.pages);
-    let weights: f64 = (1..=config.hosts).map(|rank| 1.0 / f64::from(rank)).sum();
-    let mut first = Vec::with_capacity(config.hosts as usize + 1);
-    let mut sum = 0_u32;
-    first.push(0);
-    for rank in 1..=config.hosts {
-        let pages = match config.sizes {
-            Sizes::Equal => config.pages,
-            Sizes::Zipf => (total / weights / f64::from(rank)).max(1.0) as u32,
-        };
-        sum = sum.saturating_add(pages);
-        first.push(sum);
-    }
-    for site in sites {
-        sum = sum.saturating_add(site.pages());
-        first.push(sum);
-    }
-    first
 }
 
 /// Appends texts, a number and a text, without the machinery of formatting.
