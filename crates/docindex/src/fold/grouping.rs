@@ -208,7 +208,7 @@ impl Driver {
                 key: key(a),
                 report: self.report(OutcomeClass::Success, None),
                 links: vec![],
-                revisit: self.visited(b, (c % 2 == 0).then_some(now + u64::from(b))),
+                revisit: self.visited(b, c.is_multiple_of(2).then_some(now + u64::from(b))),
             },
             9 => Event::Retry {
                 key: key(a),
@@ -227,7 +227,7 @@ impl Driver {
             },
             12 => Event::Due {
                 now: at(now + u64::from(a)),
-                visits: b % 2 == 0,
+                visits: b.is_multiple_of(2),
             },
             13 => Event::Promote {
                 urls: vec![(key(a), b % 20), (key(a), c % 20), (key(b), c % 20)],
@@ -253,7 +253,7 @@ impl Driver {
             },
             17 => Event::Setting {
                 host: key(a).host,
-                setting: HostSetting::Blocked(b % 2 == 0),
+                setting: HostSetting::Blocked(b.is_multiple_of(2)),
                 at: at(now),
             },
             18 => Event::Reconsider {

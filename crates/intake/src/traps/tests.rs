@@ -129,7 +129,11 @@ fn copies_that_lead_to_copies_come_to_an_end() {
 fn a_page_of_its_own_in_ten_is_enough_to_go_on() {
     let (fetched, refused) = crawl(&usual(), 20_000, |target| {
         let n = number(target);
-        let print = if n.is_multiple_of(10) { says(n + 100) } else { says(7) };
+        let print = if n.is_multiple_of(10) {
+            says(n + 100)
+        } else {
+            says(7)
+        };
         (print, vec![format!("/p/{}", n + 1)])
     });
     assert_eq!((fetched, refused.len()), (20_000, 0));
