@@ -30,7 +30,7 @@ pub(crate) struct SeedWatch {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// A seed of each host that has not answered yet, and what was said of it. Filled at the start, bounded by
+    /// A seed of each origin that has not answered yet, by origin, and what was said of it. Filled at the start, bounded by
     /// `WATCHED`; emptied by answers.
     hosts: BTreeMap<String, (CrawlUrl, Option<String>)>,
     /// Sentences about hosts so far.
@@ -48,7 +48,7 @@ impl SeedWatch {
                 break;
             }
             hosts
-                .entry(seed.host().to_owned())
+                .entry(seed.origin().to_owned())
                 .or_insert_with(|| (seed.clone(), None));
         }
         Self {
@@ -73,7 +73,7 @@ impl SeedWatch {
         }
         let mut waiting = lock(&self.waiting);
         if has_answered {
-            if let Some((_, Some(said))) = waiting.hosts.remove(url.host()) {
+            if let Some((_, Some(said))) = waiting.hosts.remove(url.origin()) {
                 notices.withdraw(&said);
             }
             if let Some(said) = waiting.silence.take() {
@@ -83,7 +83,7 @@ impl SeedWatch {
             return;
         }
         let named = waiting.said;
-        let Some((seed, said)) = waiting.hosts.get_mut(url.host()) else {
+        let Some((seed, said)) = waiting.hosts.get_mut(url.origin()) else {
             return;
         };
         if said.is_none() && named < NAMED {
@@ -170,6 +170,8 @@ mod tests {
             &notices,
         );
         let plain = Outcome::plain(OutcomeClass::Success);
+        // Another port of the same host is another server.
+        watch.hear(&url("http://a.example:8080/"), &plain, true, &notices);
         watch.hear(&url("http://b.example/robots.txt"), &plain, true, &notices);
         let refused = Outcome::plain(OutcomeClass::FailedConnect);
         watch.hear(&url("http://b.example/"), &refused, false, &notices);
