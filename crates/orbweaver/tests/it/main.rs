@@ -21,6 +21,7 @@ mod faults;
 mod hostile;
 mod inspect;
 mod kill;
+mod machine;
 mod order;
 mod pace;
 mod recrawl;
