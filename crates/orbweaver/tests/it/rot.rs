@@ -257,6 +257,8 @@ fn stem(name: &str) -> &str {
 fn must_be_named(name: &str, what: Harm) -> bool {
     match name {
         "index/lock" => what == Harm::Missing,
+        // Nothing is read back from it.
+        "log/crawl.log" => false,
         "crawl.toml" | "changes.jsonl" => what == Harm::Foreign,
         // Without its end it is one that a kill has left.
         "orbweaver-crawl" => !matches!(what, Harm::Cut | Harm::Empty),
