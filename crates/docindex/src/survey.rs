@@ -12,10 +12,10 @@ use crate::cold::manifest;
 use crate::error::{Error, Result};
 use crate::journal;
 use crate::keyspaces::Keyspaces;
-use crate::tables::Table;
+use crate::tables::{NAMES, Table};
 
 /// Keyspaces: the store's own has number 0, ours follow in the order in which they are made.
-pub(crate) const KEYSPACES: u64 = 12;
+pub(crate) const KEYSPACES: u64 = NAMES.len() as u64 + 1;
 
 /// Fails with the first file that the store must not be let at. What goes through may be damaged still, but the
 /// store says so itself. Returns the sequence number of the last commit that is in a journal.
