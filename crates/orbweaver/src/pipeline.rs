@@ -33,7 +33,7 @@ use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Shortages, Spid
 use orbweaver_urlserver::{Links, UrlServer};
 
 pub(crate) use self::options::can_begin;
-use self::options::{damage_notes, open_archive, spider_options, urlserver_options};
+use self::options::{body_budget, damage_notes, open_archive, spider_options, urlserver_options};
 use crate::addresses::Addresses;
 use crate::adopt;
 use crate::changes::Changes;
@@ -104,6 +104,14 @@ fn crawl(mut start: Start) -> Result<Outline> {
             descriptors.places, start.settings.concurrency
         ));
         start.settings.concurrency = descriptors.places;
+    }
+    let fetches = body_budget(&start.settings).fetches();
+    if fetches < start.settings.concurrency && matches!(start.hands, Hands::Own) {
+        start.notices.push(format!(
+            "the memory budget allows {fetches} requests at once instead of {}; --memory raises it",
+            start.settings.concurrency
+        ));
+        start.settings.concurrency = fetches;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(start.settings.workers)

@@ -38,14 +38,20 @@ impl ByteBudget {
     pub fn new(bytes: usize, largest: usize) -> Self {
         let rest = bytes.saturating_sub(largest).max(bytes / 2);
         let rest = rest.max(8 * START_BYTES);
-        // Half of it may be taken by beginnings, so that those who have begun can go on.
-        let starts = (rest / 2).max(4 * START_BYTES);
+        // Most of it may be taken by beginnings: most answers need no more, and of those who do one can always go on.
+        let starts = (rest / 5 * 4).max(4 * START_BYTES) / START_BYTES * START_BYTES;
         let units = |bytes: usize| (bytes / UNIT).min(Semaphore::MAX_PERMITS);
         Self {
             starts: Arc::new(Semaphore::new(units(starts))),
             pool: Arc::new(Semaphore::new(units(rest - starts))),
             finisher: Arc::new(Semaphore::new(1)),
         }
+    }
+
+    /// Fetches that can be begun at once, when nothing is held. More requests at once would wait for each other here, and the
+    /// time of a server would pass meanwhile in the eyes of whoever has sent the order.
+    pub fn fetches(&self) -> usize {
+        self.starts.available_permits() / (START_BYTES / UNIT)
     }
 
     /// Bytes that nobody holds.
@@ -179,9 +185,17 @@ impl AsRef<[u8]> for Kept {
 mod tests {
     use super::*;
 
-    /// A budget with room for so many slices besides what eight beginnings need.
+    /// What a crawl has by default is enough for the requests that it makes at once by default.
+    #[test]
+    fn the_usual_budget_can_begin_the_usual_number_of_fetches() {
+        let fetches = ByteBudget::new(128 << 20, 44 << 20).fetches();
+        assert!(fetches >= 512, "{fetches}");
+        assert!(ByteBudget::new(0, 44 << 20).fetches() >= 4);
+    }
+
+    /// A budget with room for so many slices besides what some beginnings need.
     fn with_slices(slices: usize) -> ByteBudget {
-        let budget = ByteBudget::new(8 * START_BYTES, 0);
+        let budget = ByteBudget::new(32 * START_BYTES, 0);
         let spare = budget.pool.available_permits() - slices * (SLICE_BYTES / UNIT);
         budget.pool.forget_permits(spare);
         budget
@@ -227,14 +241,12 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_held_is_not_begun() {
         let budget = ByteBudget::new(0, 1 << 20);
-        let begun = [
-            budget.start().await,
-            budget.start().await,
-            budget.start().await,
-            budget.start().await,
-        ];
+        let mut begun = Vec::new();
+        for _ in 0..budget.fetches() {
+            begun.push(budget.start().await);
+        }
         assert!(!is_ready(budget.start()).await);
-        let [mut first, ..] = begun;
+        let mut first = begun.remove(0);
         let answer = first.keep(Bytes::from_static(b"page"), 4);
         drop(first);
         // An answer that waits to be stored takes what it takes, but no place of a beginning.

@@ -37,6 +37,12 @@ use crate::machine::{Descriptors, Signals};
 /// to stop. What does not end in time is ordered again by the URL server.
 const LAST_FETCHES: Duration = Duration::from_secs(6);
 
+/// The memory for bodies. One grows by doubling, and is there once more while it is copied.
+fn body_budget(settings: &SpiderSettings) -> ByteBudget {
+    let largest = 2 * settings.limits.max_body_bytes + (2 << 20);
+    ByteBudget::new(settings.memory, largest)
+}
+
 /// Runs a spider until it is told to stop.
 pub(crate) fn run(mut settings: SpiderSettings) -> Result<Ending> {
     super::start_log();
@@ -47,6 +53,14 @@ pub(crate) fn run(mut settings: SpiderSettings) -> Result<Ending> {
             "the limit on open files allows fewer fetches at once than Concurrency; ulimit -n raises it"
         );
         settings.concurrency = descriptors.places;
+    }
+    let places = body_budget(&settings).fetches();
+    if places < settings.concurrency {
+        warn!(
+            places,
+            "Memory allows fewer fetches at once than Concurrency; a larger Memory raises it"
+        );
+        settings.concurrency = places;
     }
     let fetching = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(settings.workers)
@@ -139,11 +153,7 @@ fn spider(
             insecure: settings.insecure,
             extra_roots_pem: settings.roots_pem.clone(),
         },
-        // A body grows by doubling, and is there once more while it is copied.
-        memory: ByteBudget::new(
-            settings.memory,
-            2 * settings.limits.max_body_bytes + (2 << 20),
-        ),
+        memory: body_budget(settings),
         discard_decoded: true,
         max_idle_connections: descriptors.idle,
         shortages,

@@ -91,7 +91,7 @@ pub(crate) fn can_begin(settings: &Settings) -> Result<()> {
 
 /// A quarter of the memory for bodies. One fetch takes at most what is read of a document, twice while its buffer grows, and
 /// what is kept of the wire before it goes to disk; and one large body at a time is read back from there, in three copies.
-fn body_budget(settings: &Settings) -> ByteBudget {
+pub(super) fn body_budget(settings: &Settings) -> ByteBudget {
     let bytes = usize::try_from(settings.memory / 4).unwrap_or(usize::MAX);
     let read = settings.limits.max_decoded_bytes;
     ByteBudget::new(bytes, read.saturating_mul(5).saturating_add(4 << 20))

@@ -24,6 +24,7 @@ mod kill;
 mod machine;
 mod order;
 mod pace;
+mod places;
 mod recrawl;
 mod redirects;
 mod repair;
