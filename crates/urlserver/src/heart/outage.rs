@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use orbweaver_model::{Outcome, Timestamp};
+use orbweaver_model::{Outcome, OutcomeClass, Timestamp};
 
 use super::alarm::Wake;
 use super::{Heart, PATIENCE};
@@ -45,7 +45,9 @@ impl Heart {
         self.with_host(&job.host, now, |host| {
             is_first = host.origin(job.door).outages == 0;
         });
-        let pause = PAUSES.get(usize::from(job.attempts)).filter(|_| is_first);
+        // What our own policy refuses will be refused the next time, too.
+        let may_pass = is_first && outcome.class != OutcomeClass::DeniedPolicy;
+        let pause = PAUSES.get(usize::from(job.attempts)).filter(|_| may_pass);
         let pause = pause.map(|halves| self.options.robots_delay / 2 * *halves);
         match pause.filter(|_| wait <= PATIENCE) {
             Some(pause) => {
