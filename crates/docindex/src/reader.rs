@@ -214,6 +214,12 @@ impl Reader {
         Ok(Some(Entry { link, fate }))
     }
 
+    /// How a URL became known.
+    pub fn link(&self, key: UrlKey) -> Result<Option<LinkRecord>> {
+        let key = key.to_bytes();
+        self.read("urls", &key, self.store().urls.get(key)?)
+    }
+
     /// Where a URL rests; none when it is finished.
     pub fn rest(&self, entry: &Entry) -> Result<Option<Rest>> {
         let due = match &entry.fate {

@@ -4,6 +4,7 @@
 //! finds it full waits, for a line is never left out while the disk works. A disk that fails costs lines and never the
 //! crawl, and the summary says so. `docs/formats/crawl-directory.md` has the columns.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -204,6 +206,7 @@ impl Prepared {
         let file = (options.files > 0).then(|| Rotating::new(dir.join("log"), options));
         let mut scribe = Scribe {
             reader,
+            pages: HashMap::new(),
             file,
             voice,
             complain: Box::new(move |error| {
@@ -221,8 +224,16 @@ impl Prepared {
     }
 }
 
+/// The pages of which links were fetched lately; a page has many.
+const PAGES: usize = 4096;
+
+/// Lines are written in groups: waking up for each would cost more than writing it.
+const TOGETHER: Duration = Duration::from_millis(20);
+
 struct Scribe {
     reader: Reader,
+    /// URLs of pages that led to others. Filled as lines are written, emptied when there are many.
+    pages: HashMap<UrlKey, Arc<str>>,
     file: Option<Rotating>,
     voice: Option<Voice>,
     complain: Box<dyn Fn(io::Error) + Send>,
@@ -241,6 +252,9 @@ impl Scribe {
             if let Some(Err(error)) = self.file.as_mut().map(Rotating::flush) {
                 (self.complain)(error);
             }
+            if !ended {
+                thread::sleep(TOGETHER);
+            }
         }
     }
 
@@ -256,10 +270,17 @@ impl Scribe {
     }
 
     /// The page that led to a URL. An index in trouble costs this column and no line.
-    fn via(&self, key: UrlKey) -> Option<String> {
-        let entry = self.reader.entry(key).ok()??;
-        let page = self.reader.entry(entry.link.via?).ok()??;
-        Some(page.link.url.to_string())
+    fn via(&mut self, key: UrlKey) -> Option<Arc<str>> {
+        let via = self.reader.link(key).ok()??.via?;
+        if let Some(page) = self.pages.get(&via) {
+            return Some(Arc::clone(page));
+        }
+        let page: Arc<str> = self.reader.link(via).ok()??.url.as_str().into();
+        if self.pages.len() >= PAGES {
+            self.pages.clear();
+        }
+        self.pages.insert(via, Arc::clone(&page));
+        Some(page)
     }
 }
 
