@@ -31,7 +31,7 @@ const REFUND: u8 = 10 * WHOLE;
 const DATA: u32 = 16;
 
 /// Pages of a host that are all looked at.
-const FIRST: u32 = 64;
+const FIRST: u32 = 16;
 
 /// Of the pages of a host without copies, one in this many is looked at.
 const SAMPLE: u32 = 8;
