@@ -121,7 +121,8 @@ fn crowds(place: &Path) -> Result<bool> {
             })?;
             let ratio = alone / beside;
             shell::say(&format!(
-                "beside {size} hosts, {kind:?}: {beside:.1} s, {:.0} % of the speed",
+                "beside {size} of the kind {}: {beside:.1} s, {:.0} % of the speed",
+                kind.name(),
                 ratio * 100.0
             ));
             broken |= ratio < LEAST_SPEED;

@@ -22,6 +22,18 @@ pub(super) enum Kind {
     Failing,
 }
 
+impl Kind {
+    /// In a word or two.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Slow => "slow",
+            Self::Robots => "long robots.txt",
+            Self::Endless => "endless",
+            Self::Failing => "failing",
+        }
+    }
+}
+
 pub(super) const KINDS: [Kind; 4] = [Kind::Slow, Kind::Robots, Kind::Endless, Kind::Failing];
 
 const STACK: usize = 64 << 10;
