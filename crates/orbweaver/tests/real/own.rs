@@ -27,7 +27,7 @@ fn write(dir: &Path, name: &str, text: impl AsRef<[u8]>) {
 fn tree() -> TempDir {
     let mut dice = Dice::new(7);
     let around = tempfile::tempdir().unwrap();
-    let (root, outside) = (around.path().join("html"), around.path().join("shared"));
+    let (root, outside) = (around.path().join("html"), around.path().join("common"));
     write(
         &root,
         "index.html",
@@ -133,7 +133,7 @@ fn tree() -> TempDir {
         "api/class.html",
         "<a href='../index.html'>out</a>",
     );
-    std::os::unix::fs::symlink("../shared/api", root.join("api")).unwrap();
+    std::os::unix::fs::symlink("../common/api", root.join("api")).unwrap();
     // Listed, this one would have no end.
     std::os::unix::fs::symlink("..", root.join("listed/loop")).unwrap();
     around
