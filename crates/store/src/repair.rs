@@ -39,5 +39,7 @@ pub fn repair(dir: &Path) -> Result<Vec<String>, StoreError> {
     for file in &recovery.reindexed {
         done.push(format!("the CDXJ index of {file} was made again from it"));
     }
+    // What the new index leaves out is lost, and must not be lost in silence.
+    done.extend(recovery.skipped.iter().map(ToString::to_string));
     Ok(done)
 }
