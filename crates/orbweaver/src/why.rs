@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use orbweaver_docindex::{Entry, HostRecord, Reader, Rest};
 use orbweaver_intake::{ScopeKind, priority, surt};
 use orbweaver_model::{Column, CrawlUrl, Link, LinkKind, Outcome, Timestamp, UrlKey};
-use orbweaver_urlserver::{Robots, Spot, Whereabouts};
+use orbweaver_robots::Robots;
+use orbweaver_urlserver::{Spot, Whereabouts};
 
 use crate::settings::Settings;
 use crate::units::moment;
@@ -320,7 +321,8 @@ fn robots(url: &CrawlUrl, sources: &Sources<'_>) -> Result<Option<RobotsSays>> {
         return Ok(None);
     };
     let settings = sources.settings;
-    let robots = Robots::parse(&record.body, &settings.agent, &settings.limits);
+    let limits = &settings.limits;
+    let robots = Robots::parse(&record.body, &settings.agent, limits.robots_max_bytes);
     let verdict = robots.verdict(url.target());
     Ok(Some(RobotsSays {
         origin: url.origin().into(),
@@ -330,7 +332,8 @@ fn robots(url: &CrawlUrl, sources: &Sources<'_>) -> Result<Option<RobotsSays>> {
         expired: record.expires <= sources.now,
         allowed: verdict.allowed,
         rule: verdict.rule.map(|rule| rule.to_string()),
-        crawl_delay_s: robots.crawl_delay().map(|delay| delay.as_secs_f64()),
+        crawl_delay_s: (robots.crawl_delay())
+            .map(|delay| delay.min(limits.crawl_delay_cap).as_secs_f64()),
     }))
 }
 

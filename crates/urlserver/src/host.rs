@@ -12,7 +12,7 @@ use crate::message::Resolved;
 use crate::pace::Adapt;
 use crate::places::{Home, Neighbourhood, Speed};
 use crate::politeness::Clock;
-use crate::robots::Robots;
+use orbweaver_robots::Robots;
 
 /// Addresses are used for at least this long, whatever their TTL says: browsers pin them for a minute
 /// too, and a TTL of zero would mean one question to the resolver for every page.
@@ -290,15 +290,15 @@ impl Host {
         self.parked = 0;
     }
 
-    /// The rules of an origin are known.
-    pub(crate) fn know(&mut self, door: Door, robots: Robots, expires: Timestamp) {
+    /// The rules of an origin are known. Its Crawl-delay counts up to `cap`.
+    pub(crate) fn know(&mut self, door: Door, robots: Robots, cap: Duration, expires: Timestamp) {
         if robots.allows_all() {
             self.free = Some((door, expires));
         } else if self.free.is_some_and(|(free, _)| free == door) {
             self.free = None;
         }
         let origin = self.origin(door);
-        origin.crawl_delay = robots.crawl_delay();
+        origin.crawl_delay = robots.crawl_delay().map(|delay| delay.min(cap));
         origin.robots = RobotsState::Known { robots, expires };
         origin.outages = 0;
     }

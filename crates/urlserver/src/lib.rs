@@ -2,7 +2,7 @@
 //!
 //! `heart` decides, in memory and without a clock; `server` waits, resolves and passes messages on.
 //! What is durable is the doc index's, and what goes over the network is the spider's: here live only
-//! queues, windows, gaps and what robots.txt allows.
+//! queues, windows, gaps and what robots.txt allows (`orbweaver-robots` reads it).
 
 mod hash;
 pub mod heart;
@@ -14,7 +14,6 @@ mod pace;
 mod places;
 mod politeness;
 mod rest;
-pub mod robots;
 pub mod server;
 mod slot;
 
@@ -24,5 +23,4 @@ pub use message::{
     Whereabouts,
 };
 pub use options::{Rates, UrlServerError, UrlServerOptions};
-pub use robots::{Robots, Rule, Verdict};
 pub use server::{Handle, Links, Resolve, UrlServer};

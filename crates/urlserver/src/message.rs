@@ -9,7 +9,7 @@ use orbweaver_model::{
     Timestamp, TransId,
 };
 
-use crate::robots::Robots;
+use orbweaver_robots::Robots;
 
 /// The addresses of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl RobotsAnswer {
                 expires,
             } => Self::Read {
                 status,
-                rules: Box::new(Robots::parse(&body, agent, limits)),
+                rules: Box::new(Robots::parse(&body, agent, limits.robots_max_bytes)),
                 body,
                 expires,
             },

@@ -27,7 +27,7 @@ use tracing::{debug, error};
 use crate::heart::{Heart, Resend};
 use crate::message::{Action, Census, Done, Notice, Resolved, RobotsAnswer, Whereabouts};
 use crate::options::{Rates, UrlServerError, UrlServerOptions};
-use crate::robots::Robots;
+use orbweaver_robots::Robots;
 
 /// Messages that wait for the loop. A few hundred spiders can report at once without waiting.
 const INBOX: usize = 1024;
@@ -321,7 +321,7 @@ impl Handle {
     ) -> Result<(), UrlServerError> {
         let (agent, limits) = &*self.reading;
         let kept = kept.map(|record| {
-            let rules = Robots::parse(&record.body, agent, limits);
+            let rules = Robots::parse(&record.body, agent, limits.robots_max_bytes);
             Box::new((record, rules))
         });
         self.send(Message::KnownRobots(origin, kept)).await

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use orbweaver_intake::{CanonicalOptions, Canonicalizer, domain_or_host, surt};
 use orbweaver_model::{CrawlUrl, Limits, LinkKind};
-use orbweaver_urlserver::Robots;
+use orbweaver_robots::Robots;
 
 use crate::exit::{Ending, Fatal};
 
@@ -278,12 +278,16 @@ fn url(href: &str, base: Option<&str>) -> Result<Value, String> {
 
 fn robots(body: &[u8], agent: &str, url: &str) -> Result<Value, String> {
     let url = parse(url)?;
-    let rules = Robots::parse(body, agent, &Limits::default());
+    let limits = Limits::default();
+    let rules = Robots::parse(body, agent, limits.robots_max_bytes);
+    let delay = rules
+        .crawl_delay()
+        .map(|delay| delay.min(limits.crawl_delay_cap));
     let verdict = rules.verdict(url.target());
     Ok(json!({
         "allowed": verdict.allowed,
         "rule": verdict.rule.map(|rule| rule.to_string()),
-        "crawl_delay": rules.crawl_delay().map(|delay| delay.as_secs_f64()),
+        "crawl_delay": delay.map(|delay| delay.as_secs_f64()),
     }))
 }
 

@@ -13,9 +13,9 @@ use orbweaver_intake::{Canonicalizer, parse_seeds, surt};
 use orbweaver_model::{
     Candidate, CrawlUrl, Limits, LinkKind, Order, Protocol, Purpose, Timestamp, TransId, UrlKey,
 };
+use orbweaver_robots::Robots;
 use orbweaver_spider::{AddressPolicy, Spider, SpiderOptions, reread};
 use orbweaver_store::{IndexLine, Records};
-use orbweaver_urlserver::Robots;
 use orbweaver_wire::line::read_order;
 use orbweaver_wire::{
     Answers, Command, Decoded, Dialect, Entries, FromSpider, Lines, Records as WireRecords,
@@ -207,7 +207,7 @@ fn order(url: &str) -> Order {
 }
 
 fn robots(input: &[u8]) {
-    let robots = Robots::parse(input, "orbweaver", &Limits::default());
+    let robots = Robots::parse(input, "orbweaver", Limits::default().robots_max_bytes);
     for target in [
         "/",
         "/robots.txt",

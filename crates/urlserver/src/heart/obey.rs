@@ -18,8 +18,8 @@ use super::steer::MOVED_TO_BLOCKED;
 use crate::hash::HashSet;
 use crate::host::{self, Door, Host, Origin, RobotsState};
 use crate::message::{Notice, RobotsAnswer};
-use crate::robots::Robots;
 use crate::slot::RobotsJob;
+use orbweaver_robots::Robots;
 
 /// RFC 9309 section 2.4: a cached copy is not used for more than a day.
 pub(super) const MAX_LIFE: Duration = Duration::from_secs(86_400);
@@ -113,7 +113,7 @@ impl Heart {
                 body,
                 expires,
             } => {
-                let rules = Robots::parse(&body, &self.options.agent, limits);
+                let rules = Robots::parse(&body, &self.options.agent, limits.robots_max_bytes);
                 self.learn(&job, status, body, rules, expires, now);
             }
             RobotsAnswer::Read {
@@ -196,8 +196,9 @@ impl Heart {
         let expires = expires
             .unwrap_or_else(|| now.after(MAX_LIFE))
             .clamp(now.after(MIN_LIFE), now.after(MAX_LIFE));
-        if let (Some(asked), Some(kept)) = (robots.uncapped_delay(), robots.crawl_delay()) {
-            let origin = origin.clone();
+        let cap = limits.crawl_delay_cap;
+        if let Some(asked) = robots.crawl_delay().filter(|asked| *asked > cap) {
+            let (origin, kept) = (origin.clone(), cap);
             self.tell(Notice::DelayCapped {
                 origin,
                 asked,
@@ -219,7 +220,7 @@ impl Heart {
         });
         let (least, adapt) = (self.least_delay(&job.host), self.adapt);
         self.with_host(&job.host, now, |host| {
-            host.know(job.door, robots, expires);
+            host.know(job.door, robots, cap, expires);
             host.fit_delay(least, adapt);
         });
         self.shed(&job.host, job.door, HashSet::default());

@@ -16,8 +16,8 @@ use super::obey::MAX_LIFE;
 use crate::hash::HashSet;
 use crate::host::{self, Door, LIGHT, Origin, RobotsState};
 use crate::message::Notice;
-use crate::robots::Robots;
 use crate::slot::RobotsJob;
+use orbweaver_robots::Robots;
 
 /// Questions to the doc index for a robots.txt that are open at once: each may bring half a megabyte.
 const FIRST_RECALLS: usize = 32;
@@ -86,7 +86,8 @@ impl Heart {
     /// nobody knows how old it is.
     pub fn known_robots(&mut self, origin: &str, kept: Option<RobotsRecord>, now: Timestamp) {
         let kept = kept.map(|record| {
-            let rules = Robots::parse(&record.body, &self.options.agent, &self.options.limits);
+            let max = self.options.limits.robots_max_bytes;
+            let rules = Robots::parse(&record.body, &self.options.agent, max);
             (record, rules)
         });
         self.recalled_robots(origin, kept, now);
@@ -159,6 +160,7 @@ impl Heart {
         let (least, adapt) = (self.least_delay(url.host()), self.adapt);
         let expires = record.expires.min(record.fetched.after(MAX_LIFE));
         let door = host::door(url);
+        let cap = self.options.limits.crawl_delay_cap;
         let mut still_allowed = HashSet::default();
         self.with_host(url.host(), now, |host| {
             match &mut host.origin(door).robots {
@@ -167,7 +169,7 @@ impl Heart {
                 // Better is known by now.
                 _ => return,
             }
-            host.know(door, robots, expires);
+            host.know(door, robots, cap, expires);
             host.fit_delay(least, adapt);
         });
         self.shed(url.host(), door, still_allowed);

@@ -10,8 +10,7 @@
 
 use std::time::Duration;
 
-use orbweaver_model::Limits;
-use orbweaver_urlserver::Robots;
+use orbweaver_robots::{RECOMMENDED_BYTES, Robots};
 
 /// A file, for whom it is read, and what it allows and denies.
 struct Example {
@@ -23,7 +22,7 @@ struct Example {
 }
 
 fn read(file: &[u8], agent: &str) -> Robots {
-    Robots::parse(file, agent, &Limits::default())
+    Robots::parse(file, agent, RECOMMENDED_BYTES)
 }
 
 fn agree(examples: &[Example]) {
@@ -566,7 +565,7 @@ fn what_we_do_otherwise() {
 /// RFC 9309 section 2.5 has at least 500 KiB read; we read so much and no half line.
 #[test]
 fn half_a_mebibyte_is_read_to_the_end_of_a_line() {
-    let limit = Limits::default().robots_max_bytes;
+    let limit = RECOMMENDED_BYTES;
     assert_eq!(limit, 500 * 1024);
     for end in ["\n", "\r", "\r\n", "\0"] {
         let mut file = format!("User-agent: *{end}Disallow: /first{end}").into_bytes();
@@ -597,13 +596,9 @@ fn what_is_no_robots_txt_allows_everything() {
     }
 }
 
-/// Neither standard knows Crawl-delay; the longest of a group counts, capped, and the cap can be told.
+/// Neither standard knows Crawl-delay; the longest of a group counts, and capping it is the caller's.
 #[test]
 fn crawl_delay() {
     let robots = read(b"User-agent: *\nCrawl-delay: 2\nCrawl-delay: 100000\n", "a");
-    assert_eq!(
-        robots.crawl_delay(),
-        Some(Limits::default().crawl_delay_cap)
-    );
-    assert_eq!(robots.uncapped_delay(), Some(Duration::from_secs(100_000)));
+    assert_eq!(robots.crawl_delay(), Some(Duration::from_secs(100_000)));
 }

@@ -8,7 +8,8 @@
 //! Nothing is sorted by when it decides, and no automaton is built: both would take several times the memory of
 //! the text, and a file may have half a megabyte of it.
 
-use super::Rule;
+use std::fmt;
+
 use super::pattern;
 
 /// Bytes that a pattern is found by, if it has a piece of that length.
@@ -17,6 +18,34 @@ const GRAM: usize = 4;
 const FEW: usize = 16;
 /// Counters for how often each gram occurs in the patterns of a file; two that share one count as the same.
 const COUNTERS: usize = 1 << 14;
+
+/// One Allow or Disallow line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule<'a> {
+    /// True for Allow.
+    pub allow: bool,
+    /// The pattern, with its percent-encoding normalised.
+    pub pattern: &'a str,
+}
+
+impl Rule<'_> {
+    /// RFC 9309 section 2.2.2: of two rules that match, the one with the most octets decides, and Allow between equals.
+    /// That two are equal in this as well concerns only which of them is named.
+    pub(super) fn decides_before(self, other: Self) -> bool {
+        let rank = |rule: Self| (rule.pattern.len(), rule.allow);
+        rank(self)
+            .cmp(&rank(other))
+            .then_with(|| other.pattern.cmp(self.pattern))
+            .is_gt()
+    }
+}
+
+impl fmt::Display for Rule<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = if self.allow { "Allow" } else { "Disallow" };
+        write!(f, "{key}: {}", self.pattern)
+    }
+}
 
 /// The patterns of one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +89,7 @@ impl Rules {
         let mut ends = Vec::with_capacity(plain.len() + other.len());
         for (pattern, allow) in plain.iter().chain(&other) {
             text.push_str(pattern);
-            // A file is cut at `robots_max_bytes` and encoding at most triples it: far below 2^31.
+            // A file is cut at `MOST_BYTES` and encoding at most triples it: below 2^31.
             ends.push((text.len() as u32) << 1 | u32::from(*allow));
         }
         Self {
