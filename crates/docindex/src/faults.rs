@@ -215,6 +215,7 @@ mod tests {
                         key,
                         report,
                         due: at(1000 * round + 1),
+                        archived: None,
                     });
                 } else {
                     answered[page as usize] += 1;
@@ -224,6 +225,7 @@ mod tests {
                         report,
                         links: links(page),
                         revisit: None,
+                        archived: None,
                     });
                 }
             }

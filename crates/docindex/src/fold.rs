@@ -25,8 +25,8 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Builder;
 
 use orbweaver_model::{
-    Claimed, Event, HostSetting, KeySeed, LinkKind, NewLink, OutcomeClass, Report, Revisit, Spent,
-    Timestamp, UrlKey,
+    Archived, CapturePlace, Claimed, Event, HostSetting, KeySeed, LinkKind, NewLink, OutcomeClass,
+    Report, Revisit, Spent, Timestamp, UrlKey,
 };
 
 use self::budget::{refusal, unasked};
@@ -55,6 +55,8 @@ pub(crate) struct Fold {
     open_batches: HashMap<u64, usize, Xxh3Builder>,
     /// How far the results of a store elsewhere are folded; 0 when there is none.
     pub(crate) results: u64,
+    /// How far the results of the archive beside the index are folded.
+    pub(crate) followed: Option<u64>,
     /// The earliest retry, when there is one.
     pub(crate) next_due: Option<Timestamp>,
     /// The earliest visit to a finished URL, when one is planned.
@@ -89,6 +91,7 @@ impl Fold {
             claimed: HashMap::default(),
             open_batches: HashMap::default(),
             results: 0,
+            followed: None,
             next_due: None,
             next_visit: None,
             latest: Timestamp::default(),
@@ -123,13 +126,23 @@ impl Fold {
                 report,
                 links,
                 revisit,
+                archived,
             } => {
-                if self.done(*key, report, revisit.as_deref(), tx)? {
+                let capture = self.follow(*archived);
+                if self.done(*key, report, revisit.as_deref(), capture, tx)? {
                     self.links(links, report.at, tx)?;
                 }
                 Ok(())
             }
-            Event::Retry { key, report, due } => self.retry(*key, report, *due, tx),
+            Event::Retry {
+                key,
+                report,
+                due,
+                archived,
+            } => {
+                let capture = self.follow(*archived);
+                self.retry(*key, report, *due, capture, tx)
+            }
             Event::Return { keys } => self.give_back(keys, tx),
             Event::Schedule { visits } => self.schedule(visits, tx),
             Event::Due { now, visits } => {
@@ -151,7 +164,7 @@ impl Fold {
                 Ok(())
             }
             Event::Results { position } => {
-                self.results = self.results.max(*position);
+                self.results = *position;
                 tx.meta("results", &self.results);
                 Ok(())
             }
@@ -188,11 +201,21 @@ impl Fold {
         tx.meta("ledger", &self.ledger);
         tx.meta("last_doc", &self.last_doc);
         tx.meta("latest", &self.latest);
+        if let Some(position) = &self.followed {
+            tx.meta("followed", position);
+        }
         tx.meta("applied", &applied);
         debug_assert!(
             self.ledger.balances(),
             "the ledger balances after every fold"
         );
+    }
+
+    /// Takes note that an exchange is in the archive, and how far its results are folded by that; where it lies.
+    fn follow(&mut self, archived: Option<Archived>) -> Option<CapturePlace> {
+        let Archived { place, position } = archived?;
+        self.followed = Some(position);
+        Some(place)
     }
 
     /// Claims of a process that is gone return to the queue.
@@ -306,6 +329,7 @@ impl Fold {
         key: UrlKey,
         report: &Report,
         revisit: Option<&Revisit>,
+        capture: Option<CapturePlace>,
         tx: &mut Tx<'_>,
     ) -> Result<bool> {
         let Some(attempts) = self.release(key, tx)? else {
@@ -314,8 +338,9 @@ impl Fold {
         let mut report = report.clone();
         let asked = report.ip.is_some();
         let first = revisit.is_none_or(|revisit| revisit.visits <= 1);
-        // Most URLs have no attempt before this one, and nothing is read for those.
-        let before = match attempts > 0 || !first {
+        // Most URLs have no attempt before this one, and nothing is read for those. What nobody is asked for now may have
+        // been captured by an earlier visit.
+        let before = match attempts > 0 || !first || !asked {
             true => tx.fate(key)?,
             false => None,
         };
@@ -335,6 +360,7 @@ impl Fold {
             refused: false,
             due: None,
             report,
+            capture: capture.or(captured(before.as_ref())),
             earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             revisit: revisit.cloned().map(Box::new),
         };
@@ -358,6 +384,7 @@ impl Fold {
         key: UrlKey,
         report: &Report,
         due: Timestamp,
+        capture: Option<CapturePlace>,
         tx: &mut Tx<'_>,
     ) -> Result<()> {
         let Some(attempts) = self.release(key, tx)? else {
@@ -374,6 +401,7 @@ impl Fold {
             asked: asked || was_asked,
             refused: false,
             revisit: before.as_ref().and_then(|fate| fate.revisit.clone()),
+            capture: capture.or(captured(before.as_ref())),
             earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             attempts: attempts.saturating_add(1),
             due: Some(due),
@@ -439,6 +467,11 @@ impl Fold {
         host.record.queued = host.record.queued.saturating_sub(1);
         tx.put(&tx.store().fates, &key.to_bytes(), &fate);
     }
+}
+
+/// The newest capture of a URL before this attempt.
+fn captured(before: Option<&Fate>) -> Option<CapturePlace> {
+    before.and_then(|fate| fate.capture)
 }
 
 fn revisit_of(fate: Option<Fate>) -> Option<Box<Revisit>> {

@@ -301,6 +301,11 @@ impl<L: PartitionLog> DocIndex<L> {
         self.fold.results
     }
 
+    /// How far the results of the archive beside the index are folded; none before the first.
+    pub fn followed(&self) -> Option<u64> {
+        self.fold.followed
+    }
+
     /// The counts.
     pub fn ledger(&self) -> &Ledger {
         &self.fold.ledger

@@ -118,6 +118,7 @@ pub(crate) fn load(
     let first = store.visits.iter().next();
     let first = first.map(|guard| guard.key()).transpose()?;
     fold.results = store.meta("results")?.unwrap_or(0);
+    fold.followed = store.meta("followed")?;
     fold.next_visit = first.and_then(|key| Some(read_due_key(&key)?.0));
     fold.last_batch = last_batch;
     fold.reconsidering = store.reconsider.iter().count() as u64;

@@ -203,6 +203,11 @@ impl Reader {
         self.meta("results")
     }
 
+    /// How far the results of the archive beside the index are folded; none before the first.
+    pub fn followed(&self) -> Result<Option<u64>> {
+        self.meta("followed")
+    }
+
     /// One URL.
     pub fn entry(&self, key: UrlKey) -> Result<Option<Entry>> {
         let store = self.store();

@@ -6,14 +6,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use orbweaver_model::{
-    Candidate, Claimed, Column, CrawlUrl, LinkKind, Outcome, Pace, Report, Revisit, Role, Spent,
-    Timestamp, UrlKey,
+    Candidate, CapturePlace, Claimed, Column, CrawlUrl, LinkKind, Outcome, Pace, Report, Revisit,
+    Role, Spent, Timestamp, UrlKey,
 };
 
 use crate::error::{Error, Result};
 
 /// The format of everything in the doc index; `docs/formats/docindex.md` describes it.
-pub const FORMAT: u8 = 4;
+pub const FORMAT: u8 = 5;
 
 /// How a URL became known, and the best of the links to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +90,8 @@ pub struct Fate {
     pub earlier: Vec<Attempt>,
     /// What the last successful visit left for the next one.
     pub revisit: Option<Box<Revisit>>,
+    /// Where its newest capture lies in the archive, whatever the attempts since came to.
+    pub capture: Option<CapturePlace>,
 }
 
 impl Fate {

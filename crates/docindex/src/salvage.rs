@@ -349,6 +349,7 @@ mod tests {
                 due: Some(at(500)),
                 ..Revisit::unvisited(at(3))
             })),
+            archived: None,
         };
         index.apply([done]).unwrap();
         drop(index);

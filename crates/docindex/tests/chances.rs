@@ -104,6 +104,7 @@ fn a_page_that_was_visited_before_comes_back_with_what_was_left() {
         report,
         links: vec![],
         revisit: visited(1, Some(at(900))),
+        archived: None,
     };
     index.apply([refused]).unwrap();
     sound(&index);
@@ -134,6 +135,7 @@ fn plans_for_visits_leave_it_alone() {
         report: failed,
         links: vec![],
         revisit: visited(1, Some(at(1010))),
+        archived: None,
     };
     let over = [
         denied("http://a/1", 500),

@@ -115,6 +115,7 @@ fn run(dir: &Path, now: u64, wait: u64) {
                 key: key(urls[0]),
                 report: report(OutcomeClass::Deferred, now),
                 due,
+                archived: None,
             },
             Event::Host {
                 host: key(urls[1]).host,
@@ -125,6 +126,7 @@ fn run(dir: &Path, now: u64, wait: u64) {
                 report: report(OutcomeClass::Success, now),
                 links: Vec::new(),
                 revisit: Some(Box::new(visit)),
+                archived: None,
             },
             Event::Robots {
                 origin: "http://a".into(),
@@ -221,6 +223,7 @@ fn many_visits_move_along() {
             last_modified: None,
             due: Some(at(now + n)),
         })),
+        archived: None,
     });
     index.apply(done.collect::<Vec<_>>()).unwrap();
     drop(index);

@@ -149,6 +149,7 @@ fn retries_wait_for_their_time_also_across_a_restart() {
                 key: key("http://a/1"),
                 report: report(OutcomeClass::Deferred),
                 due,
+                archived: None,
             }])
             .unwrap();
         assert_eq!(index.next_due(), Some(due));
@@ -203,6 +204,7 @@ fn of_many_attempts_the_newest_are_kept() {
             key: key("http://a/1"),
             report,
             due: at(attempt + 1),
+            archived: None,
         };
         index.apply([retry]).unwrap();
     }
@@ -245,6 +247,7 @@ fn where_a_url_rests_can_be_asked() {
         key: key("http://a/1"),
         report: report(OutcomeClass::Deferred),
         due: at(50),
+        archived: None,
     };
     index.apply([put_off]).unwrap();
     assert_eq!(rest("http://a/1"), Some(Rest::Retry { due: at(50) }));
@@ -491,6 +494,7 @@ fn a_page_budget_counts_urls_that_failed() {
                     key: candidate.key,
                     report,
                     due: at(round * 100 + 150),
+                    archived: None,
                 },
                 _ => done(
                     candidate.url.as_str(),
@@ -721,7 +725,7 @@ proptest! {
                 }
                 Step::PutOff(n) => {
                     if out.remove(&page(n)).is_none() { continue; }
-                    Event::Retry { key: key(&page(n)), report: report(OutcomeClass::Deferred), due: at(now.as_millis() + 50) }
+                    Event::Retry { key: key(&page(n)), report: report(OutcomeClass::Deferred), due: at(now.as_millis() + 50), archived: None, }
                 }
                 Step::Restart => {
                     drop(index);
@@ -753,6 +757,7 @@ fn two_folds_of_one_log_agree() {
             key: key(&page(3)),
             report: report(OutcomeClass::Deferred),
             due: at(5),
+            archived: None,
         },
         Event::Due {
             now: at(6),

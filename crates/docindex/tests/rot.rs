@@ -82,6 +82,7 @@ fn make(dir: &Path) {
                 due: Some(at(1_000_000)),
                 ..Revisit::unvisited(at(3))
             })),
+            archived: None,
         };
         let finished = found.into_iter().take(if round == 7 { 100 } else { 400 });
         index.apply(finished.map(done)).unwrap();
@@ -145,6 +146,7 @@ fn serve(dir: &Path, what: &str) -> Option<(u64, bool)> {
                 report: Report::unasked(Outcome::plain(OutcomeClass::Success), at(3)),
                 links: Vec::new(),
                 revisit: None,
+                archived: None,
             };
             index.apply(found.into_iter().map(done))
         });

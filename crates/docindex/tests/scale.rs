@@ -183,6 +183,7 @@ fn done(candidate: &Candidate) -> Event {
         report,
         links: Vec::new(),
         revisit: None,
+        archived: None,
     }
 }
 

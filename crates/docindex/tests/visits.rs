@@ -10,7 +10,9 @@ mod support;
 use std::time::Duration;
 
 use orbweaver_docindex::{Budget, Budgets, DocIndex, IndexOptions};
-use orbweaver_model::{Column, Event, LinkKind, Outcome, OutcomeClass, RecrawlBounds, Report};
+use orbweaver_model::{
+    Archived, CapturePlace, Column, Event, LinkKind, Outcome, OutcomeClass, RecrawlBounds, Report,
+};
 
 use support::*;
 
@@ -104,6 +106,7 @@ fn a_visit_that_is_put_off_keeps_what_was_left() {
         key: key("http://a/1"),
         report: report(OutcomeClass::Deferred),
         due: at(600),
+        archived: None,
     };
     index.apply([off]).unwrap();
     drop(index);
@@ -144,6 +147,7 @@ fn visits_are_planned_for_a_crawl_that_had_none_and_again_for_other_bounds() {
             report: report(OutcomeClass::Success),
             links: vec![],
             revisit: visited(1, None),
+            archived: None,
         };
         index.apply([done]).unwrap();
     }
@@ -378,4 +382,52 @@ fn hosts_of_one_domain_share_its_budget_also_within_one_hand_out() {
     assert_eq!(index.candidates(&want(40), at(2)).unwrap().len(), 7);
     assert!(index.candidates(&want(40), at(2)).unwrap().is_empty());
     sound(&index);
+}
+
+/// The newest capture of a URL is found with its record, whatever the attempts after it come to.
+#[test]
+fn the_place_of_the_newest_capture_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = forever(dir.path());
+    index.apply([links(vec![link("http://a/1", 0)])]).unwrap();
+    let kept = |index: &DocIndex| {
+        let entry = index.reader().entry(key("http://a/1")).unwrap().unwrap();
+        entry.fate.unwrap().capture
+    };
+    let place = |offset| Some(CapturePlace { file: 3, offset });
+    let archived = |offset, position| {
+        let place = CapturePlace { file: 3, offset };
+        Some(Archived { place, position })
+    };
+    let attempt = |archived, due| Event::Retry {
+        key: key("http://a/1"),
+        report: report(OutcomeClass::Deferred),
+        due: at(due),
+        archived,
+    };
+    assert_eq!(index.followed(), None);
+    index.candidates(&want(1), at(1)).unwrap();
+    index.apply([attempt(archived(10, 7), 20)]).unwrap();
+    assert_eq!(kept(&index), place(10), "an answer that asks to wait");
+    index.candidates(&want(1), at(20)).unwrap();
+    index.apply([attempt(None, 30)]).unwrap();
+    assert_eq!(kept(&index), place(10), "nothing was archived");
+    index.candidates(&want(1), at(30)).unwrap();
+    let mut event = visit("http://a/1", 1, 100);
+    if let Event::Done { archived: kept, .. } = &mut event {
+        *kept = archived(20, 9);
+    }
+    index.apply([event.clone()]).unwrap();
+    assert_eq!(kept(&index), place(20));
+    assert_eq!(index.followed(), Some(9));
+    // What is known already changes nothing, but its result is folded.
+    if let Event::Done { archived: kept, .. } = &mut event {
+        *kept = archived(30, 8);
+    }
+    index.apply([event]).unwrap();
+    assert_eq!(kept(&index), place(20));
+    assert_eq!(index.reader().followed().unwrap(), Some(8), "as it is told");
+    assert_eq!(index.candidates(&want(1), at(100)).unwrap().len(), 1);
+    index.apply([denied("http://a/1", 500)]).unwrap();
+    assert_eq!(kept(&index), place(20), "nobody was asked");
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::capture::Archived;
 use crate::clock::Timestamp;
 use crate::link::Link;
 use crate::outcome::Outcome;
@@ -103,6 +104,8 @@ pub enum Event {
         links: Vec<NewLink>,
         /// What the next visit needs to know, when there may be one.
         revisit: Option<Box<Revisit>>,
+        /// Where the exchange is kept; none when nothing was archived, or not beside this index.
+        archived: Option<Archived>,
     },
     /// A URL is to be asked for again at a later time.
     Retry {
@@ -112,6 +115,8 @@ pub enum Event {
         report: Report,
         /// Not before.
         due: Timestamp,
+        /// Where the exchange is kept; none when nothing was archived, or not beside this index.
+        archived: Option<Archived>,
     },
     /// Claimed URLs come back unasked, because their host has to wait or the crawl stops.
     Return {

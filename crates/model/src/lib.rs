@@ -4,6 +4,7 @@
 //! what only one stage knows stays in that stage's crate.
 
 pub mod address;
+pub mod capture;
 pub mod clock;
 pub mod event;
 pub mod fetch;
@@ -18,6 +19,7 @@ pub mod text;
 pub mod url;
 
 pub use address::machine;
+pub use capture::{Archived, CapturePlace};
 pub use clock::{Clock, Timestamp};
 pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};
 pub use fetch::{Exchange, FetchResult, Protocol, Spooled, Truncation};

@@ -97,7 +97,12 @@ impl Harvest {
             Decision::PutBack => Event::Return { keys: vec![key] },
             Decision::Again { due, .. } => {
                 let report = report(&result, put_off(&result, &reading.outcome), None);
-                Event::Retry { key, report, due }
+                Event::Retry {
+                    key,
+                    report,
+                    due,
+                    archived: None,
+                }
             }
         };
         self.archive(&result, event, permit);
@@ -148,6 +153,7 @@ impl Harvest {
             revisit: revisit::after(result, &reading.outcome, redirect, self.recrawl),
             report: report(result, reading.outcome, reading.redirect),
             links: reading.links,
+            archived: None,
         }
     }
 
@@ -166,6 +172,7 @@ impl Harvest {
                 key,
                 report: report(result, outcome, None),
                 due: result.ended,
+                archived: None,
             };
         }
         let outcome = Outcome::because(OutcomeClass::Success, "not modified, by HEAD");
@@ -175,6 +182,7 @@ impl Harvest {
             revisit: revisit::after(result, &outcome, None, self.recrawl),
             report: report(result, outcome, None),
             links: Vec::new(),
+            archived: None,
         }
     }
 

@@ -115,6 +115,7 @@ pub(crate) fn refusal(
             key,
             report: report(outcome),
             due: at.after(options.delay),
+            archived: None,
         };
     }
     Event::Done {
@@ -127,6 +128,7 @@ pub(crate) fn refusal(
             revisit.due = Some(again);
             revisit
         }),
+        archived: None,
     }
 }
 

@@ -48,6 +48,7 @@ impl Fold {
             let fate = Fate {
                 attempts: waiting.attempts,
                 asked,
+                capture: super::captured(before.as_ref()),
                 earlier: before.map(Fate::into_earlier).unwrap_or_default(),
                 ..unasked(outcome.clone(), at)
             };
@@ -68,6 +69,7 @@ pub(super) fn unasked(outcome: Outcome, at: Timestamp) -> Fate {
         report: Report::unasked(outcome, at),
         earlier: Vec::new(),
         revisit: None,
+        capture: None,
     }
 }
 

@@ -184,6 +184,7 @@ impl Driver {
                 report: self.report(OutcomeClass::Success, None),
                 links: vec![self.link(b, c), self.link(b, 4), self.link(c, 5)],
                 revisit: None,
+                archived: None,
             },
             6 => Event::Done {
                 key: key(a),
@@ -197,23 +198,27 @@ impl Driver {
                     refused: None,
                 }],
                 revisit: None,
+                archived: None,
             },
             7 => Event::Done {
                 key: key(a),
                 report: self.report(OutcomeClass::RedirectRefused, Some(b)),
                 links: vec![],
                 revisit: None,
+                archived: None,
             },
             8 => Event::Done {
                 key: key(a),
                 report: self.report(OutcomeClass::Success, None),
                 links: vec![],
                 revisit: self.visited(b, c.is_multiple_of(2).then_some(now + u64::from(b))),
+                archived: None,
             },
             9 => Event::Retry {
                 key: key(a),
                 report: self.report(OutcomeClass::Deferred, None),
                 due: at(now + u64::from(b)),
+                archived: None,
             },
             10 => Event::Return {
                 keys: vec![key(a), key(b), key(a)],

@@ -90,6 +90,7 @@ pub fn done(text: &str, report: Report, links: Vec<NewLink>) -> Event {
         report,
         links,
         revisit: None,
+        archived: None,
     }
 }
 
@@ -175,6 +176,7 @@ pub fn visit(text: &str, visits: u32, due: u64) -> Event {
         report: report(OutcomeClass::Success),
         links: vec![],
         revisit: visited(visits, Some(at(due))),
+        archived: None,
     }
 }
 
@@ -189,5 +191,6 @@ pub fn denied(text: &str, again: u64) -> Event {
             due: Some(at(again)),
             ..Revisit::unvisited(at(10))
         })),
+        archived: None,
     }
 }

@@ -330,6 +330,7 @@ impl LineDesk {
                 report,
                 links: Vec::new(),
                 revisit: None,
+                archived: None,
             };
             self.counter.harvest.indexer.event(event, None);
         }
