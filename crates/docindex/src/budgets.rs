@@ -2,30 +2,10 @@
 
 use std::time::Duration;
 
-use orbweaver_model::{Outcome, OutcomeClass, Spent, Timestamp};
+use orbweaver_model::{Budget, Budgets, Outcome, OutcomeClass, Spent, Timestamp};
 
 use crate::domains::Total;
 use crate::record::HostRecord;
-
-/// The budget of a host or a domain; 0 means no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Budget {
-    /// URLs that may be asked for.
-    pub pages: u32,
-    /// Bytes after which nothing more is asked for.
-    pub bytes: u64,
-    /// Time since the first request after which nothing more is asked for.
-    pub time: Duration,
-}
-
-/// The budgets of a crawl.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Budgets {
-    /// For each host.
-    pub host: Budget,
-    /// For the hosts of each registered domain together.
-    pub domain: Budget,
-}
 
 /// What a budget leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,43 +25,39 @@ struct Used<'a> {
     since: Option<Timestamp>,
 }
 
-impl Budget {
-    /// True when nothing is limited.
-    pub(crate) fn is_open(&self) -> bool {
-        *self == Self::default()
-    }
-
-    fn room(&self, used: &Used<'_>, now: Timestamp) -> Room {
+impl Used<'_> {
+    /// What a budget leaves of which this much is used.
+    fn room(&self, budget: &Budget, now: Timestamp) -> Room {
         let spent = |spent, amount: String| {
-            let reason = format!("the budget of {amount} for {} is spent", used.name);
+            let reason = format!("the budget of {amount} for {} is spent", self.name);
             Room::Spent(spent, Outcome::because(OutcomeClass::DeniedPolicy, reason))
         };
-        if self.bytes > 0 && used.bytes >= self.bytes {
-            return spent(Spent::Bytes, format!("{} bytes", self.bytes));
+        if budget.bytes > 0 && self.bytes >= budget.bytes {
+            return spent(Spent::Bytes, format!("{} bytes", budget.bytes));
         }
-        let time_over = (used.since).is_some_and(|since| now.since(since) >= self.time);
-        if !self.time.is_zero() && time_over {
-            return spent(Spent::Time, format!("{} seconds", self.time.as_secs()));
+        let time_over = self
+            .since
+            .is_some_and(|since| now.since(since) >= budget.time);
+        if !budget.time.is_zero() && time_over {
+            return spent(Spent::Time, format!("{} seconds", budget.time.as_secs()));
         }
-        if self.pages > 0 && used.asked >= self.pages {
-            return spent(Spent::Pages, format!("{} pages", self.pages));
+        if budget.pages > 0 && self.asked >= budget.pages {
+            return spent(Spent::Pages, format!("{} pages", budget.pages));
         }
         let mut room = usize::MAX;
-        if self.pages > 0 {
-            room = room.min(self.pages.saturating_sub(used.asked) as usize);
+        if budget.pages > 0 {
+            room = room.min(budget.pages.saturating_sub(self.asked) as usize);
         }
-        if self.bytes > 0 {
-            room = room.min(used.pages_for(self.bytes, used.bytes));
+        if budget.bytes > 0 {
+            room = room.min(self.pages_for(budget.bytes, self.bytes));
         }
-        if let Some(since) = used.since.filter(|_| !self.time.is_zero()) {
+        if let Some(since) = self.since.filter(|_| !budget.time.is_zero()) {
             let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-            room = room.min(used.pages_for(millis(self.time), millis(now.since(since))));
+            room = room.min(self.pages_for(millis(budget.time), millis(now.since(since))));
         }
-        Room::Urls(room.saturating_sub(used.claimed as usize))
+        Room::Urls(room.saturating_sub(self.claimed as usize))
     }
-}
 
-impl Used<'_> {
     /// How many more pages a budget is good for, when they cost what those before did; one at least, and one only
     /// while nothing is known. What is handed out cannot be called back, so that it must not be too much.
     fn pages_for(&self, budget: u64, used: u64) -> usize {
@@ -93,38 +69,36 @@ impl Used<'_> {
     }
 }
 
-impl Budgets {
-    /// What may still be asked of a host. With what its domain has used comes what is about to be handed out for it.
-    pub(crate) fn room(
-        &self,
-        host: &HostRecord,
-        claimed: u32,
-        domain: Option<(&Total, usize)>,
-        now: Timestamp,
-    ) -> Room {
-        let used = Used {
-            name: &host.name,
-            asked: host.asked,
-            claimed,
-            bytes: host.bytes,
-            since: host.since,
-        };
-        let of_host = self.host.room(&used, now);
-        let Some((total, lent)) = domain else {
-            return of_host;
-        };
-        let used = Used {
-            name: &total.name,
-            asked: total.asked,
-            claimed: total
-                .claimed
-                .saturating_add(u32::try_from(lent).unwrap_or(u32::MAX)),
-            bytes: total.bytes,
-            since: total.since,
-        };
-        match (of_host, self.domain.room(&used, now)) {
-            (Room::Urls(ours), Room::Urls(its)) => Room::Urls(ours.min(its)),
-            (spent @ Room::Spent(..), _) | (_, spent) => spent,
-        }
+/// What may still be asked of a host. With what its domain has used comes what is about to be handed out for it.
+pub(crate) fn room(
+    budgets: &Budgets,
+    host: &HostRecord,
+    claimed: u32,
+    domain: Option<(&Total, usize)>,
+    now: Timestamp,
+) -> Room {
+    let used = Used {
+        name: &host.name,
+        asked: host.asked,
+        claimed,
+        bytes: host.bytes,
+        since: host.since,
+    };
+    let of_host = used.room(&budgets.host, now);
+    let Some((total, lent)) = domain else {
+        return of_host;
+    };
+    let used = Used {
+        name: &total.name,
+        asked: total.asked,
+        claimed: total
+            .claimed
+            .saturating_add(u32::try_from(lent).unwrap_or(u32::MAX)),
+        bytes: total.bytes,
+        since: total.since,
+    };
+    match (of_host, used.room(&budgets.domain, now)) {
+        (Room::Urls(ours), Room::Urls(its)) => Room::Urls(ours.min(its)),
+        (spent @ Room::Spent(..), _) | (_, spent) => spent,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use orbweaver_model::{Candidate, Claimed, Event, Spent, Timestamp, UrlKey};
 
-use crate::budgets::Room;
+use crate::budgets::{self, Room};
 use crate::error::Result;
 use crate::hosts::Host;
 use crate::index::DocIndex;
@@ -208,7 +208,13 @@ impl<L: PartitionLog> DocIndex<L> {
             Some(host) if host.record.spent == Some(Spent::Pages) => Room::Urls(usize::MAX),
             Some(host) => {
                 let domain = hosts.domain(host);
-                (self.options.budgets).room(&host.record, host.claimed, domain.zip(Some(lent)), now)
+                budgets::room(
+                    &self.options.budgets,
+                    &host.record,
+                    host.claimed,
+                    domain.zip(Some(lent)),
+                    now,
+                )
             }
             None => Room::Urls(usize::MAX),
         }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use orbweaver_model::{Event, KeySeed, RobotsRecord, Timestamp, UrlKey};
+use orbweaver_model::{Budgets, Event, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
-use crate::budgets::Budgets;
 use crate::domains::DomainOf;
 use crate::error::{Error, Result};
 use crate::fold::Fold;

@@ -31,7 +31,6 @@ mod tables;
 mod tx;
 mod visits;
 
-pub use budgets::{Budget, Budgets};
 pub use candidates::Wanted;
 pub use check::{Finding, check};
 pub use damage::Damage;
@@ -40,6 +39,7 @@ pub use error::{Error, Result};
 pub use index::{DocIndex, IndexOptions};
 pub use ledger::Ledger;
 pub use log::{KeptLog, LocalLog, PartitionLog};
+pub use orbweaver_model::{Budget, Budgets};
 pub use reader::{Entry, Reader, Rest};
 pub use record::{Attempt, FORMAT, Fate, HostRecord, LinkRecord};
 pub use repair::repair;

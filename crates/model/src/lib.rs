@@ -4,6 +4,7 @@
 //! what only one stage knows stays in that stage's crate.
 
 pub mod address;
+pub mod budget;
 pub mod capture;
 pub mod clock;
 pub mod event;
@@ -19,6 +20,7 @@ pub mod text;
 pub mod url;
 
 pub use address::machine;
+pub use budget::{Budget, Budgets};
 pub use capture::{Archived, CapturePlace};
 pub use clock::{Clock, Timestamp};
 pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};

@@ -10,7 +10,7 @@ use orbweaver_intake::pattern_of;
 use orbweaver_model::{CrawlUrl, Outcome, OutcomeClass};
 
 use crate::cli::status::Status;
-use crate::units::counted;
+use orbweaver_config::units::counted;
 
 /// URLs of the index that are looked at in search of those left out; some seconds' worth.
 const LOOKED_AT: usize = 1_000_000;

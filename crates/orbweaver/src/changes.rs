@@ -14,7 +14,7 @@ use orbweaver_model::Timestamp;
 use crate::control::Question;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
-use crate::units::moment;
+use orbweaver_config::units::moment;
 
 /// What was changed. `was` is how it stood before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::config::Config;
 use crate::exit::{Ending, Fatal};
+use orbweaver_config::Config;
 
 const MARK: &str = "orbweaver-crawl";
 const FORMAT: &str = "orbweaver crawl directory, format 1\n";
@@ -336,12 +336,12 @@ impl CrawlDir {
             return Ok(Config::default());
         }
         Config::read(&path).map_err(|error| {
+            let error = anyhow::Error::from(error);
             if denied(&error) {
                 return Fatal::with(Ending::Directory, format!("{error:#}"));
             }
             Fatal::input(format!(
-                "{}\ncorrect the file, or move it away and give seeds and settings again",
-                format!("{error:#}").trim_end()
+                "{error:#}\ncorrect the file, or move it away and give seeds and settings again"
             ))
         })
     }

@@ -1,9 +1,9 @@
 //! The daemons: the ring cut at its two seams. They have no logic of their own; the same fetch and the
 //! same archive work here as in a crawl, only the channel between them is a socket.
 
-pub(crate) mod config;
 mod door;
 pub(crate) mod journal;
+pub(crate) mod place;
 pub(crate) mod spider;
 pub(crate) mod store;
 pub(crate) mod urlserver;

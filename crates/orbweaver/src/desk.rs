@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use orbweaver_config::RetryOptions;
 use orbweaver_model::{Event, FetchResult, Order, Purpose, Timestamp, TransId, UrlKey};
 use orbweaver_spider::Spider;
 use orbweaver_urlserver::{Done, Handle, Notice};
@@ -85,7 +86,7 @@ impl GivenUp {
 pub(crate) struct Counter {
     pub(crate) urlserver: Handle,
     pub(crate) harvest: Arc<Harvest>,
-    pub(crate) retry: retry::RetryOptions,
+    pub(crate) retry: RetryOptions,
 }
 
 impl Counter {
@@ -204,7 +205,7 @@ pub(crate) fn announce_to(urlserver: Handle) -> mpsc::UnboundedSender<(TransId, 
 pub(crate) async fn hear(
     mut notices: mpsc::Receiver<Notice>,
     harvest: Arc<Harvest>,
-    retry: retry::RetryOptions,
+    retry: RetryOptions,
     clock: Clock,
 ) {
     let indexer = harvest.indexer.clone();

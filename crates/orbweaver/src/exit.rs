@@ -87,6 +87,9 @@ pub(crate) fn ending_of(error: &anyhow::Error) -> Ending {
     if let Some(fatal) = error.downcast_ref::<Fatal>() {
         return fatal.ending;
     }
+    if error.downcast_ref::<orbweaver_config::Error>().is_some() {
+        return Ending::BadInput;
+    }
     if let Some(Spider::UserAgent | Spider::Roots(_)) = error.downcast_ref() {
         return Ending::BadInput;
     }

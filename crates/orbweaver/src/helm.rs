@@ -27,14 +27,14 @@ use crate::crawl_dir::CrawlDir;
 use crate::exit::Fatal;
 use crate::harvest::Harvest;
 use crate::indexer::{Indexer, Standing};
-use crate::settings::Settings;
 use crate::slow::{self, Facts, Slow};
-use crate::sources::Sources;
 use crate::space::Space;
 use crate::steer::{HostChange, Said};
 use crate::terminal;
-use crate::units::counted;
 use crate::why::{self, Why};
+use orbweaver_config::Settings;
+use orbweaver_config::Sources;
+use orbweaver_config::units::counted;
 
 /// What an operator wants of the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

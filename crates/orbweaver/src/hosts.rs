@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use orbweaver_docindex::{HostRecord, Reader};
 use orbweaver_model::Timestamp;
 
-use crate::units::moment;
+use orbweaver_config::units::moment;
 
 /// Hosts shown in each list.
 const SHOWN: usize = 5;

@@ -16,35 +16,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use orbweaver_config::LogOptions;
 use orbweaver_docindex::Reader;
 use orbweaver_model::{FetchResult, OutcomeClass, Report, Timestamp, UrlKey};
 
 use crate::notices::Notices;
 use crate::progress::Voice;
-use crate::units::moment;
+use orbweaver_config::units::moment;
 
 /// The file that is written.
 const NAME: &str = "crawl.log";
 /// Lines that may wait to be written.
 const QUEUE: usize = 4096;
-
-/// How the log is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LogOptions {
-    /// Bytes at which a file is closed and the next begun.
-    pub(crate) rotate: u64,
-    /// Files that are kept, the one being written included; 0 writes none.
-    pub(crate) files: u32,
-}
-
-impl Default for LogOptions {
-    fn default() -> Self {
-        Self {
-            rotate: 64 << 20,
-            files: 8,
-        }
-    }
-}
 
 /// What the log says of one request, or of one URL that was given up before any.
 #[derive(Clone, Debug)]

@@ -38,7 +38,6 @@ use crate::addresses::Addresses;
 use crate::adopt;
 use crate::changes::Changes;
 use crate::clock;
-use crate::config::Config;
 use crate::control::Control;
 use crate::crawl_dir::Held;
 use crate::daemon::urlserver::{Elsewhere, Ties};
@@ -53,11 +52,12 @@ use crate::notices::Notices;
 use crate::progress::{Form, Progress, Show};
 use crate::rejudge::{Rejudge, tracking};
 use crate::seeds::SeedWatch;
-use crate::settings::Settings;
 use crate::shelf::Shelf;
-use crate::sources::Sources;
 use crate::space::Space;
 use crate::summary::{self, Outline};
+use orbweaver_config::Config;
+use orbweaver_config::Settings;
+use orbweaver_config::Sources;
 
 /// Who fetches and who keeps.
 pub(crate) enum Hands {

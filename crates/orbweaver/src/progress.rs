@@ -9,7 +9,7 @@ use serde::Serialize;
 use orbweaver_model::text;
 
 use crate::terminal;
-use crate::units::{counted, human_bytes, human_duration};
+use orbweaver_config::units::{counted, human_bytes, human_duration};
 
 /// The form in which progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

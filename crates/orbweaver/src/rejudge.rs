@@ -16,7 +16,7 @@ use crate::adopt::restore;
 use crate::crawl_dir::CrawlDir;
 use crate::harvest::Harvest;
 use crate::indexer::{Again, Judge};
-use crate::settings::Settings;
+use orbweaver_config::Settings;
 
 /// The rules, and the archive to read pages from.
 pub(crate) struct Rejudge {

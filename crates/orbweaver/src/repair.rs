@@ -11,7 +11,7 @@ use orbweaver_model::{Event, UrlKey};
 use crate::cli::check::unarchived;
 use crate::clock;
 use crate::crawl_dir::CrawlDir;
-use crate::units::counted;
+use orbweaver_config::units::counted;
 
 /// Memory for the doc index while it is repaired.
 const MEMORY: u64 = 128 << 20;

@@ -4,34 +4,11 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
+use orbweaver_config::RetryOptions;
 use orbweaver_model::{
     Candidate, Event, FetchResult, Limits, Outcome, OutcomeClass, Report, Revisit, Timestamp,
 };
 use orbweaver_spider::{Action, action};
-
-/// How persistent the crawl is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RetryOptions {
-    /// Attempts at a URL whose server says that it is overloaded.
-    pub(crate) busy_attempts: u8,
-    /// Attempts at a URL that failed in a way that may pass.
-    pub(crate) attempts: u8,
-    /// Wait before the first repetition; each further one waits four times as long.
-    pub(crate) delay: Duration,
-    /// How long a crawl with nothing else to do waits for a repetition instead of ending.
-    pub(crate) patience: Duration,
-}
-
-impl Default for RetryOptions {
-    fn default() -> Self {
-        Self {
-            busy_attempts: 4,
-            attempts: 2,
-            delay: Duration::from_secs(2),
-            patience: Duration::from_secs(120),
-        }
-    }
-}
 
 /// What follows from an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

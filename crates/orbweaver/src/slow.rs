@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use orbweaver_urlserver::{Bottleneck, Census};
 
-use crate::settings::Settings;
-use crate::units::human_bytes;
+use orbweaver_config::Settings;
+use orbweaver_config::units::human_bytes;
 
 /// Bytes that wait for the store from which on it is the limit: a quarter of what may wait.
 const STORE_BEHIND: usize = 4 << 20;

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use crate::units::human_bytes;
+use orbweaver_config::units::human_bytes;
 
 /// Bytes that stay free on a disk of any size: the answers that may be out, and a table or two of the index.
 const RESERVE: u64 = 64 << 20;

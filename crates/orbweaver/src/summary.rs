@@ -12,7 +12,7 @@ use crate::cli::status::Status;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
 use crate::seeds;
-use crate::units::{counted, human_bytes, human_duration};
+use orbweaver_config::units::{counted, human_bytes, human_duration};
 
 /// Documents of a run that are not whole, by what cut them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use orbweaver_model::{Column, CrawlUrl, Link, LinkKind, Outcome, Timestamp, UrlK
 use orbweaver_robots::Robots;
 use orbweaver_urlserver::{Spot, Whereabouts};
 
-use crate::settings::Settings;
-use crate::units::moment;
+use orbweaver_config::Settings;
+use orbweaver_config::units::moment;
 
 /// Pages between a URL and its seed that are named.
 const MAX_PATH: usize = 32;

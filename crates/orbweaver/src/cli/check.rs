@@ -16,9 +16,9 @@ use crate::crawl_dir::CrawlDir;
 use crate::daemon::journal;
 use crate::exit::Ending;
 use crate::repair::repair;
-use crate::settings::Settings;
 use crate::terminal;
-use crate::units::counted;
+use orbweaver_config::Settings;
+use orbweaver_config::units::counted;
 
 /// Check every WARC record, digest, CDXJ line, index entry, the ledger and the small files
 ///
@@ -129,7 +129,7 @@ impl Args {
         };
         let settings = dir
             .stored_config()
-            .and_then(|config| Settings::new(&config));
+            .and_then(|config| Ok(Settings::new(&config)?));
         if let Err(error) = settings {
             tell("crawl.toml", None, &format!("{error:#}"))?;
         }

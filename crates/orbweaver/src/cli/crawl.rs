@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
 use crate::pipeline::{self, Hands, Start};
 use crate::progress::{self, Show};
-use crate::settings::Settings;
-use crate::sources::Sources;
-use crate::units;
+use orbweaver_config::Config;
+use orbweaver_config::Settings;
+use orbweaver_config::Sources;
+use orbweaver_config::units;
 
 /// Crawl sites into a directory; run again on the same directory to resume
 ///
@@ -270,7 +270,9 @@ impl Args {
         sources: &Sources,
         earlier: Option<&CrawlDir>,
     ) -> Result<(Config, Settings, Vec<String>)> {
-        let config = sources.read(earlier)?;
+        let stored = earlier.map_or(Ok(Config::default()), CrawlDir::stored_config)?;
+        let kept = sources.kept(&stored)?;
+        let config = sources.read(stored)?;
         let settings = Settings::new(&config)?;
         if settings.seeds.is_empty() && is_filled(&self.output) {
             CrawlDir::open(&self.output)?;
@@ -285,7 +287,6 @@ impl Args {
             ));
         }
         pipeline::can_begin(&settings)?;
-        let kept = sources.kept(earlier)?;
         Ok((config, settings, kept))
     }
 
@@ -327,7 +328,7 @@ impl Args {
         };
         config.memory = self.how.memory.clone();
         if let Some(text) = &self.how.max_size {
-            let size = crate::units::size(text).map_err(Fatal::input)?;
+            let size = orbweaver_config::units::size(text).map_err(Fatal::input)?;
             config.limits.max_body_bytes = Some(usize::try_from(size).unwrap_or(usize::MAX));
         }
         config.user_agent = self.how.user_agent.clone();

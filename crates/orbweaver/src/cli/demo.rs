@@ -8,12 +8,12 @@ use anyhow::Result;
 use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
 
 use super::crawl::ShowArgs;
-use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
 use crate::pipeline::{self, Hands, Start};
-use crate::settings::Settings;
-use crate::sources::Sources;
+use orbweaver_config::Config;
+use orbweaver_config::Settings;
+use orbweaver_config::Sources;
 
 /// Crawl a simulated web on this machine, offline, and show what came of it
 ///

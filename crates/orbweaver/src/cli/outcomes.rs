@@ -15,7 +15,7 @@ use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
 use crate::terminal;
-use crate::units::moment;
+use orbweaver_config::units::moment;
 
 /// List every URL and what became of it, one JSON object per line
 ///

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::daemon::config::DaemonConfig;
 use crate::daemon::spider;
 use crate::exit::Ending;
+use orbweaver_config::DaemonConfig;
 
 /// Fetch what URL servers order, and send the results to a store
 ///

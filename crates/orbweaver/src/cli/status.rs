@@ -17,7 +17,7 @@ use crate::crawl_dir::CrawlDir;
 use crate::exit::Ending;
 use crate::hosts::{HostLine, Hosts};
 use crate::terminal;
-use crate::units::{counted, human_bytes, moment};
+use orbweaver_config::units::{counted, human_bytes, moment};
 
 /// Memory for reading an index that nobody else has open.
 pub(crate) const READER_MEMORY: u64 = 64 << 20;

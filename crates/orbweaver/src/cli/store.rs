@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::daemon::config::DaemonConfig;
 use crate::daemon::store;
 use crate::exit::Ending;
+use orbweaver_config::DaemonConfig;
 
 /// Keep what spiders send: archive it, journal it, pass it on
 ///

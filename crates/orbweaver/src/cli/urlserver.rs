@@ -1,19 +1,20 @@
 //! `orbweaver urlserver`: the URL server as a process of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use tracing::{info, warn};
 
-use crate::config::Config;
 use crate::crawl_dir::CrawlDir;
-use crate::daemon::config::{DaemonConfig, both};
 use crate::daemon::start_log;
+use crate::daemon::urlserver::Elsewhere;
 use crate::exit::{Ending, Fatal};
 use crate::pipeline::{self, Hands, Start};
 use crate::progress::Show;
-use crate::settings::Settings;
-use crate::sources::Sources;
+use orbweaver_config::Config;
+use orbweaver_config::Settings;
+use orbweaver_config::Sources;
+use orbweaver_config::{DaemonConfig, both};
 
 /// Keep the doc index and the queues of a crawl, and order URLs from spiders
 ///
@@ -81,25 +82,26 @@ impl Args {
             flags,
         };
         // Look before anything is created: a mistake must not leave a directory behind.
-        let config = sources.read(CrawlDir::open(&own.dir).ok().as_ref())?;
+        let config = sources.read(stored(&own.dir)?)?;
         let settings = Settings::new(&config)?;
         if settings.seeds.is_empty() {
             return Err(Fatal::input(
                 "nothing to crawl: give a URL, or seeds in the table crawl of the file",
             ));
         }
+        let elsewhere = Elsewhere::new(&own)?;
         let held = CrawlDir::hold(&own.dir)?;
         start_log();
-        for spider in &own.elsewhere.spiders {
-            info!(host = spider.host, port = spider.number, "a spider");
+        for spider in &own.spiders {
+            info!(host = spider.host, port = spider.port, "a spider");
         }
         if let Some(doubt) = &own.doubtful {
             warn!("{doubt}");
         }
-        if own.elsewhere.store.is_none() {
+        if own.store.is_none() {
             warn!("no store is set: no links are read, and no robots.txt is obeyed");
         }
-        let hands = Hands::Others(own.elsewhere);
+        let hands = Hands::Others(elsewhere);
         pipeline::run(Start {
             held,
             config,
@@ -111,4 +113,11 @@ impl Args {
             is_demo: false,
         })
     }
+}
+
+/// What a directory keeps of an earlier run; one that is no crawl yet keeps nothing.
+fn stored(dir: &Path) -> Result<Config> {
+    CrawlDir::open(dir)
+        .ok()
+        .map_or(Ok(Config::default()), |dir| dir.stored_config())
 }

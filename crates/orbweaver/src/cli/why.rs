@@ -16,11 +16,11 @@ use crate::clock;
 use crate::control::{self, Question};
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
-use crate::settings::Settings;
 use crate::slow::Slow;
 use crate::steer;
 use crate::terminal;
 use crate::why::{self, Why};
+use orbweaver_config::Settings;
 
 /// Explain what became of a URL, or what limits the speed
 ///

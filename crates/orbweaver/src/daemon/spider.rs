@@ -23,11 +23,13 @@ use anyhow::{Context, Result};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::place::Places;
+use orbweaver_config::SpiderSettings;
 use orbweaver_spider::{AddressPolicy, ByteBudget, Shortages, Spider, SpiderOptions, TlsOptions};
+use orbweaver_wire::Service;
 
 use self::bench::Bench;
 use self::tickets::Tickets;
-use super::config::SpiderSettings;
 use super::door::Door;
 use crate::clock;
 use crate::exit::{Ending, Fatal};
@@ -91,7 +93,9 @@ async fn serve(
         descriptors,
         Arc::clone(&shortages),
     )?;
-    let listen = &settings.listen;
+    let places = Places::new(settings.key_file.as_deref())?;
+    let store = places.at(&settings.store, Service::Store)?;
+    let listen = places.at(&settings.listen, Service::Line)?;
     let listener = listen.port.listen(&listen.host, listen.number).await;
     let listener = listener.map_err(|error| Fatal::input(error.to_string()))?;
     let mut door = Door::new(listener, Arc::clone(&clock));
@@ -103,7 +107,7 @@ async fn serve(
     if let Some(doubt) = &settings.doubtful {
         warn!("{doubt}");
     }
-    let (parcels, link) = parcels::link(settings.store.clone(), settings.concurrency);
+    let (parcels, link) = parcels::link(store, settings.concurrency);
     tokio::spawn(link);
     let tickets = Arc::new(Tickets::new(settings.update));
     tokio::spawn(tickets::tick(Arc::clone(&tickets)));

@@ -17,12 +17,14 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use tracing::{info, warn};
 
+use orbweaver_config::StoreSettings;
 use orbweaver_store::{Archive, StoreError, StoreOptions, Writer as WarcWriter};
+use orbweaver_wire::Service;
 
 use self::books::Books;
 use self::keeper::Keeper;
-use super::config::StoreSettings;
 use super::door::Door;
+use super::place::Places;
 use crate::clock;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
@@ -44,9 +46,10 @@ pub(crate) fn run(settings: &StoreSettings) -> Result<Ending> {
 async fn serve(settings: &StoreSettings) -> Result<Ending> {
     let mut signals = Signals::new()?;
     // The ports first: a mistake there must not leave a directory behind.
-    let records = &settings.records;
+    let places = Places::new(settings.key_file.as_deref())?;
+    let records = places.at(&settings.records, Service::Store)?;
     let records = records.port.listen(&records.host, records.number).await;
-    let results = &settings.results;
+    let results = places.at(&settings.results, Service::Results)?;
     let results = results.port.listen(&results.host, results.number).await;
     let records = records.map_err(|error| Fatal::input(error.to_string()))?;
     let results = results.map_err(|error| Fatal::input(error.to_string()))?;

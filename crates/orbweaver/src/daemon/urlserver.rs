@@ -16,17 +16,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use anyhow::Result;
+use orbweaver_config::UrlServerSettings;
 use orbweaver_docindex::Reader;
 use orbweaver_model::{
     Candidate, Clock, CrawlUrl, Event, Order, Outcome, OutcomeClass, Purpose, Report, TransId,
 };
 use orbweaver_urlserver::{Resend, RobotsAnswer};
-use orbweaver_wire::{Complaints, Decoded, Dialect, Followed, Follower, FromSpider, Record};
+use orbweaver_wire::{
+    Complaints, Decoded, Dialect, Followed, Follower, FromSpider, Record, Service,
+};
 
 use self::orders::{Orders, Over};
 use self::spiders::{Heard, Spider};
 use self::window::Window;
-use crate::daemon::config::Place;
+use crate::daemon::place::{Place, Places, dialect};
 use crate::desk::{Counter, LAST_REQUESTS};
 use crate::helm::lock;
 use crate::indexer::Standing;
@@ -98,6 +102,24 @@ struct Peer {
 }
 
 impl Elsewhere {
+    /// What the settings say of them.
+    pub(crate) fn new(settings: &UrlServerSettings) -> Result<Self> {
+        let places = Places::new(settings.key_file.as_deref())?;
+        let spiders = settings.spiders.iter();
+        let store = settings.store.as_ref();
+        Ok(Self {
+            spiders: spiders
+                .map(|at| places.at(at, Service::Line))
+                .collect::<Result<_>>()?,
+            dialect: dialect(settings.mode),
+            status_timeout: settings.status_timeout,
+            store: store
+                .map(|at| places.at(at, Service::Results))
+                .transpose()?,
+            max_data: settings.max_data,
+        })
+    }
+
     /// Connects to everybody, now and whenever they come back.
     pub(crate) fn desk(self, ties: Ties) -> LineDesk {
         let (sender, heard) = mpsc::channel(WORDS);

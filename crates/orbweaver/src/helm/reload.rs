@@ -7,13 +7,13 @@ use orbweaver_urlserver::Rates;
 
 use super::{Helm, lock, said};
 use crate::changes::{Change, Changes};
-use crate::settings::Settings;
 use crate::steer::Said;
+use orbweaver_config::Settings;
 
 impl Helm {
     /// Reads the settings again. A mistake in them changes nothing.
     pub(super) fn reload(&self, changes: &Changes) -> Result<Said> {
-        let config = self.sources.read(Some(&self.dir))?;
+        let config = self.sources.read(self.dir.stored_config()?)?;
         let fresh = Settings::new(&config)?;
         let old = lock(&self.settings).clone();
         let (live, later) = differences(&old, &fresh);

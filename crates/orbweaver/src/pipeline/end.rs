@@ -17,7 +17,7 @@ use crate::indexer::{Idle, read_at_last};
 use crate::machine::Signals;
 use crate::progress::{self, Progress};
 use crate::summary::{self, Limit, Outline};
-use crate::units::moment;
+use orbweaver_config::units::moment;
 
 impl Ring {
     /// Stops each stage after the one before it has stopped.

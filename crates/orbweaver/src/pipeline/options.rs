@@ -14,7 +14,7 @@ use crate::clock;
 use crate::crawl_dir::CrawlDir;
 use crate::exit::Fatal;
 use crate::helm::lock;
-use crate::settings::Settings;
+use orbweaver_config::Settings;
 
 /// Opens the archive; what it complains of, while it does, is found in `trouble`.
 pub(super) fn open_archive(

@@ -7,7 +7,7 @@ use orbweaver_model::Timestamp;
 use orbweaver_urlserver::{RobotsStanding, Spot, Wait, Whereabouts};
 
 use super::{Sources, Why};
-use crate::units::moment;
+use orbweaver_config::units::moment;
 
 /// Fills in where the URL rests, what it waits for, and the earliest time at which it can be asked for.
 pub(super) fn explain(why: &mut Why, rest: Rest, host: Option<&HostRecord>, sources: &Sources<'_>) {

@@ -3,7 +3,7 @@
 use orbweaver_model::OutcomeClass;
 
 use super::Why;
-use crate::units::{counted, human_bytes};
+use orbweaver_config::units::{counted, human_bytes};
 
 impl Why {
     /// Puts the directory, as the asker calls it, and the host into what is to be typed.

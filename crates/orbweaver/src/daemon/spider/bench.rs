@@ -10,13 +10,14 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
+use super::super::place::dialect;
+use orbweaver_config::SpiderSettings;
 use orbweaver_intake::{CanonicalOptions, Canonicalizer};
 use orbweaver_model::{Clock, CrawlUrl, FetchResult, Outcome, OutcomeClass};
 use orbweaver_spider::Spider;
 use orbweaver_wire::line::trans_of;
 use orbweaver_wire::{Data, Dialect, HttpCode, OrderLine, Record};
 
-use super::super::config::SpiderSettings;
 use super::super::order;
 use super::parcels::Parcels;
 use super::tickets::{Duty, Errand, Target, Tickets, Waiter};
@@ -84,7 +85,7 @@ impl Bench {
             }),
             max_held: settings.memory / 2,
             clock,
-            dialect: settings.dialect,
+            dialect: dialect(settings.mode),
         };
         (bench, waiting)
     }

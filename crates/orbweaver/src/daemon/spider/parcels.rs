@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use orbweaver_wire::conversation::random;
 use orbweaver_wire::{Answer, Answers, Backoff, Connection, Record, Verdict};
 
-use super::super::config::Place;
+use super::super::place::Place;
 
 /// Records that may be on their way without an answer.
 const WINDOW: usize = 256;

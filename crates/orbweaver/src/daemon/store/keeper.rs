@@ -9,13 +9,13 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
 
+use orbweaver_config::StoreSettings;
 use orbweaver_intake::{CanonicalOptions, Canonicalizer, surt};
 use orbweaver_model::{Clock, CrawlUrl, Exchange, FetchResult, Outcome, Protocol};
 use orbweaver_store::{Archive, Archivist, Capture, Scratch};
 use orbweaver_wire::line::trans_of;
 use orbweaver_wire::{Data, Record, Verdict};
 
-use super::super::config::StoreSettings;
 use super::super::journal::{Entry, Location, Standing};
 use super::super::order;
 use super::books::{Books, Known, Reply, key};

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::daemon::config::Place;
+use crate::daemon::place::Place;
 
 /// What is heard from the connections.
 #[derive(Debug)]

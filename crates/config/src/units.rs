@@ -5,7 +5,7 @@ use std::time::Duration;
 use orbweaver_model::Timestamp;
 
 /// Reads "512M", "1G", "65536".
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text
@@ -32,7 +32,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// Reads "90", "90s", "5m", "1h30m", "7d", "1d12h".
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration; write it like 90s, 5m, 1h30m or 7d");
     read_duration(text.trim()).ok_or_else(wrong)
 }
@@ -56,12 +56,12 @@ fn read_duration(text: &str) -> Option<Duration> {
 }
 
 /// A duration from seconds, when it is one.
-pub(crate) fn seconds_to(seconds: f64) -> Option<Duration> {
+pub fn seconds_to(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// "1 page", "2 pages" for people.
-pub(crate) fn counted(count: u64, thing: &str) -> String {
+pub fn counted(count: u64, thing: &str) -> String {
     match count {
         1 => format!("1 {thing}"),
         _ => format!("{count} {thing}s"),
@@ -69,7 +69,7 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
 }
 
 /// "1.3 GB" for people.
-pub(crate) fn human_bytes(bytes: u64) -> String {
+pub fn human_bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = "B";
     for next in ["kB", "MB", "GB", "TB"] {
@@ -87,7 +87,7 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
 }
 
 /// "1h02m", "3m20s", "12s" for people.
-pub(crate) fn human_duration(span: Duration) -> String {
+pub fn human_duration(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -97,7 +97,7 @@ pub(crate) fn human_duration(span: Duration) -> String {
 }
 
 /// "2026-03-01T12:00:00.250Z" for people and programs.
-pub(crate) fn moment(at: Timestamp) -> String {
+pub fn moment(at: Timestamp) -> String {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
     let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
     format!("{moment:.3}")

@@ -5,27 +5,27 @@ mod keys;
 mod mistakes;
 mod urlserver;
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use ipnet::IpNet;
 use serde::Deserialize;
 
 use orbweaver_model::{CrawlUrl, Limits};
-use orbweaver_wire::{Dialect, Key, Port, PortOptions, Service};
 
-pub(crate) use self::mistakes::both;
+pub use self::mistakes::both;
+pub use self::urlserver::UrlServerSettings;
 
 use self::keys::Names;
 use self::mistakes::{Mistakes, bytes, half_the_cores};
 use crate::config::Config;
-use crate::exit::Fatal;
+use crate::error::Error;
 
 /// A configuration as written. Every key is optional here.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct DaemonConfig {
+pub struct DaemonConfig {
     /// Where the spider listens for URL servers.
     #[serde(alias = "Spider_Host")]
     spider_host: Option<String>,
@@ -121,55 +121,92 @@ pub(crate) struct DaemonConfig {
     mistakes: Vec<String>,
 }
 
-/// Where a service is, and how it is spoken.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) host: String,
-    pub(crate) number: u16,
-    pub(crate) port: Port,
+/// Who begins on the line between URL server and spider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The URL server sends orders as they are ready.
+    #[default]
+    Push,
+    /// The spider asks for orders.
+    Pull,
+}
+
+/// Where a service is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// A name or an address.
+    pub host: String,
+    /// The port; 0 takes a free one.
+    pub port: u16,
 }
 
 /// A store as it is to be run.
 #[derive(Clone, Debug)]
-pub(crate) struct StoreSettings {
-    pub(crate) records: Place,
-    pub(crate) results: Place,
-    pub(crate) dir: PathBuf,
+pub struct StoreSettings {
+    /// The file with the secret that all daemons share.
+    pub key_file: Option<PathBuf>,
+    /// Where spiders are listened to.
+    pub records: Place,
+    /// Where the doc index is listened to.
+    pub results: Place,
+    /// Where everything is kept.
+    pub dir: PathBuf,
     /// Bytes of data that are kept of one record.
-    pub(crate) max_data: usize,
-    pub(crate) rotate: u64,
-    pub(crate) memory: usize,
-    pub(crate) workers: usize,
+    pub max_data: usize,
+    /// Bytes at which a WARC file is closed.
+    pub rotate: u64,
+    /// Bytes of records that are received at once.
+    pub memory: usize,
+    /// Threads.
+    pub workers: usize,
 }
 
 /// A spider as it is to be run.
 #[derive(Clone, Debug)]
-pub(crate) struct SpiderSettings {
-    pub(crate) listen: Place,
-    pub(crate) store: Place,
-    pub(crate) dialect: Dialect,
-    pub(crate) update: Duration,
-    pub(crate) limits: Limits,
-    pub(crate) concurrency: usize,
-    pub(crate) workers: usize,
-    pub(crate) memory: usize,
-    pub(crate) user_agent: String,
-    pub(crate) has_contact: bool,
-    pub(crate) allow_net: Vec<IpNet>,
-    pub(crate) insecure: bool,
-    pub(crate) roots_pem: Vec<u8>,
+pub struct SpiderSettings {
+    /// The file with the secret that all daemons share.
+    pub key_file: Option<PathBuf>,
+    /// Where URL servers are listened to.
+    pub listen: Place,
+    /// Where results are sent.
+    pub store: Place,
+    /// Who begins.
+    pub mode: Mode,
+    /// The longest time between two WORKING for one order.
+    pub update: Duration,
+    /// How much is taken from any server.
+    pub limits: Limits,
+    /// Fetches at once.
+    pub concurrency: usize,
+    /// Threads that fetch.
+    pub workers: usize,
+    /// Bytes of documents in memory.
+    pub memory: usize,
+    /// The whole User-Agent header.
+    pub user_agent: String,
+    /// The User-Agent says how its owner can be reached.
+    pub has_contact: bool,
+    /// Networks that may be asked although they are private.
+    pub allow_net: Vec<IpNet>,
+    /// Any certificate is accepted.
+    pub insecure: bool,
+    /// Further certificate authorities.
+    pub roots_pem: Vec<u8>,
     /// What is worth a warning.
-    pub(crate) doubtful: Option<String>,
+    pub doubtful: Option<String>,
 }
 
 impl DaemonConfig {
     /// Reads a file. What is wrong with single keys is told together with all else that is wrong.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
-        let shown = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Fatal::input(format!("cannot read {shown}: {error}")))?;
-        Self::parse(&text)
-            .map_err(|error| Fatal::input(format!("{shown} is not a TOML file: {error}")))
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(&text).map_err(|error| Error::File {
+            path: path.to_owned(),
+            mistakes: vec![error.to_string()],
+        })
     }
 
     fn parse(text: &str) -> Result<Self, toml::de::Error> {
@@ -177,32 +214,21 @@ impl DaemonConfig {
     }
 
     /// What a store needs.
-    pub(crate) fn store(&self) -> Result<StoreSettings> {
+    pub fn store(&self) -> Result<StoreSettings, Error> {
         let mut wrong = Mistakes::of(self);
-        let key = self.key(&mut wrong);
+        let key_file = self.key_file(&mut wrong);
         let host = self.store_host.as_deref();
-        let records = place(
-            host,
-            self.store_port,
-            STORE_PORT,
-            Service::Store,
-            key.as_ref(),
-        );
-        let results = place(
-            host,
-            self.results_port,
-            RESULTS_PORT,
-            Service::Results,
-            key.as_ref(),
-        );
+        let records = place(host, self.store_port, STORE_PORT);
+        let results = place(host, self.results_port, RESULTS_PORT);
         let settings = StoreSettings {
             dir: self.dir.clone().unwrap_or_else(|| PathBuf::from("store")),
             max_data: self.limits(&mut wrong).max_data(),
             rotate: wrong.size(self.rotate.as_deref(), 1 << 30, "rotate"),
             memory: self.memory(128 << 20, &mut wrong),
             workers: self.workers(&mut wrong),
-            records: records?,
-            results: results?,
+            key_file,
+            records,
+            results,
         };
         settings.records.demand_key(self, &mut wrong);
         let rotates = settings.rotate >= 1 << 20;
@@ -211,29 +237,18 @@ impl DaemonConfig {
     }
 
     /// What a spider needs.
-    pub(crate) fn spider(&self) -> Result<SpiderSettings> {
+    pub fn spider(&self) -> Result<SpiderSettings, Error> {
         let mut wrong = Mistakes::of(self);
-        let key = self.key(&mut wrong);
+        let key_file = self.key_file(&mut wrong);
         let (host, store) = (self.spider_host.as_deref(), self.store_host.as_deref());
-        let listen = place(
-            host,
-            self.spider_port,
-            SPIDER_PORT,
-            Service::Line,
-            key.as_ref(),
-        );
-        let store = place(
-            store,
-            self.store_port,
-            STORE_PORT,
-            Service::Store,
-            key.as_ref(),
-        );
+        let listen = place(host, self.spider_port, SPIDER_PORT);
+        let store = place(store, self.store_port, STORE_PORT);
         let (user_agent, has_contact) = self.user_agent(&mut wrong);
         let settings = SpiderSettings {
-            listen: listen?,
-            store: store?,
-            dialect: self.dialect(&mut wrong),
+            key_file,
+            listen,
+            store,
+            mode: self.mode(&mut wrong),
             update: self.update(&mut wrong),
             limits: self.limits(&mut wrong).0,
             concurrency: self.concurrency(&mut wrong),
@@ -269,22 +284,25 @@ impl DaemonConfig {
         })
     }
 
-    fn dialect(&self, wrong: &mut Mistakes<'_>) -> Dialect {
+    fn mode(&self, wrong: &mut Mistakes<'_>) -> Mode {
         match self.mode.as_deref().unwrap_or("push") {
-            "push" => Dialect::Push,
-            "pull" => Dialect::Pull,
+            "push" => Mode::Push,
+            "pull" => Mode::Pull,
             other => {
                 wrong.about("mode", format_args!("`{other}` is neither push nor pull"));
-                Dialect::Push
+                Mode::Push
             }
         }
     }
 
-    fn key(&self, wrong: &mut Mistakes<'_>) -> Option<Key> {
-        let path = self.key_file.as_deref()?;
-        Key::read(path)
-            .map_err(|error| wrong.about("key_file", error))
-            .ok()
+    /// Whether the file can be a key is seen when a port is opened with it.
+    fn key_file(&self, wrong: &mut Mistakes<'_>) -> Option<PathBuf> {
+        let path = self.key_file.clone()?;
+        if let Err(error) = std::fs::File::open(&path) {
+            let shown = path.display();
+            wrong.about("key_file", format_args!("cannot read {shown}: {error}"));
+        }
+        Some(path)
     }
 
     fn update(&self, wrong: &mut Mistakes<'_>) -> Duration {
@@ -391,28 +409,26 @@ impl FetchLimits {
     }
 }
 
-fn place(
-    host: Option<&str>,
-    number: Option<u16>,
-    usual: u16,
-    service: Service,
-    key: Option<&Key>,
-) -> Result<Place> {
-    Ok(Place {
+fn place(host: Option<&str>, port: Option<u16>, usual: u16) -> Place {
+    Place {
         host: host.unwrap_or("127.0.0.1").to_owned(),
-        number: number.unwrap_or(usual),
-        port: Port::new(service, key, PortOptions::default()).context("the key cannot be used")?,
-    })
+        port: port.unwrap_or(usual),
+    }
 }
 
 impl Place {
-    /// A mistake when it is an address of another machine and there is no key. With a key file that cannot be read
-    /// that is the mistake.
+    /// A mistake when it is an address of another machine and there is no key. Where a name leads is seen when it is
+    /// used.
     fn demand_key(&self, config: &DaemonConfig, wrong: &mut Mistakes<'_>) {
-        if let Err(error) = self.port.check(&self.host, self.number)
-            && config.key_file.is_none()
-        {
-            wrong.add(error);
+        let Ok(ip) = self.host.trim_matches(['[', ']']).parse::<IpAddr>() else {
+            return;
+        };
+        if !ip.to_canonical().is_loopback() && config.key_file.is_none() {
+            let address = SocketAddr::new(ip, self.port);
+            wrong.add(format_args!(
+                "{address} is not a loopback address and no key is set: \
+                 give both sides the same Key_File, or use 127.0.0.1"
+            ));
         }
     }
 }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
 use ipnet::IpNet;
 
 use super::DaemonConfig;
 use super::keys::Names;
-use crate::exit::Fatal;
+use crate::error::Error;
 use crate::units;
 
 /// The mistakes so far.
@@ -84,40 +83,24 @@ impl<'a> Mistakes<'a> {
     }
 
     /// The settings, or every mistake at once.
-    pub(super) fn unless<T>(self, settings: T) -> Result<T> {
-        match self.list.as_slice() {
-            [] => Ok(settings),
-            list => Err(Fatal::input(told(list))),
+    pub(super) fn unless<T>(self, settings: T) -> Result<T, Error> {
+        match self.list.is_empty() {
+            true => Ok(settings),
+            false => Err(Error::Mistakes(self.list)),
         }
-    }
-}
-
-/// Mistakes in one message.
-fn told(list: &[String]) -> String {
-    match list {
-        [one] => one.clone(),
-        many => format!("{} things are wrong:\n  {}", many.len(), many.join("\n  ")),
     }
 }
 
 /// Both, or the mistakes of both.
-pub(crate) fn both<A, B>(one: Result<A>, other: Result<B>) -> Result<(A, B)> {
+pub fn both<A, B>(one: Result<A, Error>, other: Result<B, Error>) -> Result<(A, B), Error> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),
         (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
         (Err(one), Err(other)) => {
-            let list: Vec<String> = [one, other].iter().flat_map(lines).collect();
-            Err(Fatal::input(told(&list)))
+            let mut all = one.mistakes();
+            all.extend(other.mistakes());
+            Err(Error::Mistakes(all))
         }
-    }
-}
-
-/// The mistakes in a message of [`told`].
-fn lines(error: &anyhow::Error) -> Vec<String> {
-    let text = error.to_string();
-    match text.split_once(" things are wrong:\n") {
-        Some((_, many)) => many.lines().map(|line| line.trim().to_owned()).collect(),
-        None => vec![text],
     }
 }
 

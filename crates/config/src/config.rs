@@ -9,34 +9,44 @@ pub(crate) use self::mistakes::in_plain_words;
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
 use crate::settings::Settings;
 
 /// A configuration as written. Later layers win key by key; lists replace lists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Config {
+pub struct Config {
     /// URLs to start from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) seeds: Vec<String>,
+    pub seeds: Vec<String>,
     /// The whole User-Agent header. Its first word is the name that robots.txt rules are matched with.
-    pub(crate) user_agent: Option<String>,
+    pub user_agent: Option<String>,
     /// An address or page where a site's owner can reach you; becomes part of the User-Agent.
-    pub(crate) contact: Option<String>,
+    pub contact: Option<String>,
     /// The byte budget of the process, such as "512M".
-    pub(crate) memory: Option<String>,
-    pub(crate) scope: ScopeConfig,
-    pub(crate) traps: TrapsConfig,
-    pub(crate) budget: BudgetConfig,
-    pub(crate) recrawl: RecrawlConfig,
-    pub(crate) politeness: PolitenessConfig,
-    pub(crate) fetch: FetchConfig,
-    pub(crate) retry: RetryConfig,
-    pub(crate) store: StoreConfig,
-    pub(crate) log: LogConfig,
-    pub(crate) limits: LimitsConfig,
+    pub memory: Option<String>,
+    /// What belongs to the crawl.
+    pub scope: ScopeConfig,
+    /// When a family of URLs is taken for endless.
+    pub traps: TrapsConfig,
+    /// When to stop.
+    pub budget: BudgetConfig,
+    /// When pages are visited again.
+    pub recrawl: RecrawlConfig,
+    /// How often servers are asked.
+    pub politeness: PolitenessConfig,
+    /// How connections are made.
+    pub fetch: FetchConfig,
+    /// When a failed attempt is repeated.
+    pub retry: RetryConfig,
+    /// How pages are kept.
+    pub store: StoreConfig,
+    /// How the log of requests is kept.
+    pub log: LogConfig,
+    /// How much is taken from any server.
+    pub limits: LimitsConfig,
 }
 
 macro_rules! layer {
@@ -44,8 +54,8 @@ macro_rules! layer {
         $(#[$outer])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
-        pub(crate) struct $name {
-            $($(#[$inner])* pub(crate) $field: Option<$type>,)*
+        pub struct $name {
+            $($(#[$inner])* pub $field: Option<$type>,)*
         }
 
         impl $name {
@@ -214,51 +224,72 @@ layer! {
 layer! {
     /// How much is taken from any server.
     LimitsConfig {
+        /// Seconds to a TCP connection, and again to a finished TLS handshake.
         connect_timeout_s: f64,
+        /// Seconds from the request to the end of the response head.
         header_timeout_s: f64,
+        /// Seconds of silence inside a body.
         idle_timeout_s: f64,
+        /// Seconds after which a fetch is over.
         #[serde(alias = "Timeout_Req_s")]
         total_timeout_s: f64,
+        /// Bytes of all heads of one response.
         max_header_bytes: usize,
+        /// Header lines of one head.
         max_headers: usize,
+        /// Bytes of a body that are kept.
         #[serde(alias = "Max_Doc_Size")]
         max_body_bytes: usize,
+        /// Bytes of a decoded body that are read for links.
         max_decoded_bytes: usize,
+        /// Bytes per second at which a large body may continue beyond the total time.
         min_body_rate: u64,
+        /// Stacked content encodings.
         max_encodings: usize,
+        /// Redirects of one chain.
         max_redirects: usize,
+        /// Bytes of a robots.txt that are read.
         robots_max_bytes: usize,
+        /// Redirects of a robots.txt.
         robots_max_redirects: usize,
+        /// Bytes of a URL.
         max_url_bytes: usize,
+        /// Open elements that a page reader may keep track of.
         max_nesting: usize,
+        /// Links taken from one page.
         max_links_per_page: usize,
+        /// Path segments of a URL.
         max_path_depth: usize,
+        /// Longest wait in seconds that a server can impose with Retry-After.
         retry_after_cap_s: f64,
+        /// Longest Crawl-delay in seconds that is obeyed as written.
         crawl_delay_cap_s: f64,
+        /// URLs taken from one sitemap.
         max_sitemap_urls: usize,
     }
 }
 
 impl Config {
     /// Reads a file; unknown keys and wrong types are named all at once, with their lines.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
         let (config, mut wrong) = mistakes::read(&text);
         if wrong.is_empty() {
             return Ok(config);
         }
         // What could be read may be wrong in other ways, which are named along.
         wrong.extend(Settings::mistakes(&config));
-        let shown = path.display();
-        anyhow::bail!(
-            "{shown} is not a valid configuration:\n  {}",
-            wrong.join("\n  ")
-        )
+        Err(Error::File {
+            path: path.to_owned(),
+            mistakes: wrong,
+        })
     }
 
     /// This configuration with another laid over it.
-    pub(crate) fn under(self, upper: Self) -> Self {
+    pub fn under(self, upper: Self) -> Self {
         Self {
             seeds: if upper.seeds.is_empty() {
                 self.seeds

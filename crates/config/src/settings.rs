@@ -4,64 +4,89 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
 use ipnet::IpNet;
 
-use orbweaver_docindex::{Budget, Budgets};
 use orbweaver_intake::{
     CanonicalOptions, Canonicalizer, Scope, ScopeKind, ScopeOptions, TrapOptions,
 };
-use orbweaver_model::{CrawlUrl, Limits, RecrawlBounds};
+use orbweaver_model::{Budget, Budgets, CrawlUrl, Limits, RecrawlBounds};
 
 use crate::config::{BudgetConfig, Config, LimitsConfig, RecrawlConfig};
-use crate::exit::Fatal;
-use crate::log::LogOptions;
-use crate::retry::RetryOptions;
+use crate::error::Error;
+use crate::options::{LogOptions, RetryOptions};
 use crate::units;
 
 /// A crawl as it is to be run.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) seeds: Vec<CrawlUrl>,
-    pub(crate) user_agent: String,
+pub struct Settings {
+    /// URLs to start from.
+    pub seeds: Vec<CrawlUrl>,
+    /// The whole User-Agent header.
+    pub user_agent: String,
     /// The first word of the user agent: the name in robots.txt.
-    pub(crate) agent: String,
-    pub(crate) has_contact: bool,
-    pub(crate) memory: u64,
-    pub(crate) scope: ScopeOptions,
-    pub(crate) traps: TrapOptions,
-    pub(crate) canonical: CanonicalOptions,
-    pub(crate) obey_nofollow: bool,
+    pub agent: String,
+    /// The User-Agent says how its owner can be reached.
+    pub has_contact: bool,
+    /// The byte budget of the process.
+    pub memory: u64,
+    /// What belongs to the crawl.
+    pub scope: ScopeOptions,
+    /// When a family of URLs is taken for endless.
+    pub traps: TrapOptions,
+    /// When two URLs are the same.
+    pub canonical: CanonicalOptions,
+    /// rel=nofollow, meta robots and X-Robots-Tag are obeyed.
+    pub obey_nofollow: bool,
     /// Sitemaps that robots.txt files name are fetched.
-    pub(crate) sitemaps: bool,
+    pub sitemaps: bool,
     /// Pages in all; 0 means no limit.
-    pub(crate) pages: u64,
+    pub pages: u64,
     /// What may be taken from a host and from a domain.
-    pub(crate) budgets: Budgets,
+    pub budgets: Budgets,
     /// When finished pages are visited again; none when the crawl ends instead.
-    pub(crate) recrawl: Option<RecrawlBounds>,
+    pub recrawl: Option<RecrawlBounds>,
     /// Pages are asked for with HEAD first when they are visited again.
-    pub(crate) head_first: bool,
-    pub(crate) time: Option<Duration>,
-    pub(crate) host_rate: f64,
-    pub(crate) per_host: u16,
-    pub(crate) ip_rate: f64,
-    pub(crate) per_ip: u16,
-    pub(crate) queue_count: usize,
-    pub(crate) queue_len: usize,
-    pub(crate) ip_batch_max: usize,
-    pub(crate) slow_factor: f64,
-    pub(crate) slow_max: Duration,
-    pub(crate) concurrency: usize,
-    pub(crate) workers: usize,
-    pub(crate) allow_net: Vec<IpNet>,
-    pub(crate) insecure: bool,
-    pub(crate) resolver: Option<SocketAddr>,
-    pub(crate) ca: Option<PathBuf>,
-    pub(crate) retry: RetryOptions,
-    pub(crate) rotate: u64,
-    pub(crate) log: LogOptions,
-    pub(crate) limits: Limits,
+    pub head_first: bool,
+    /// Running time at most; none means no limit.
+    pub time: Option<Duration>,
+    /// Requests per second to one host; 0 means no limit.
+    pub host_rate: f64,
+    /// Requests at once to one host.
+    pub per_host: u16,
+    /// Requests per second to one IP address; 0 means no limit.
+    pub ip_rate: f64,
+    /// Requests at once to one IP address.
+    pub per_ip: u16,
+    /// Hosts that are served at the same time.
+    pub queue_count: usize,
+    /// URLs held in RAM for one host.
+    pub queue_len: usize,
+    /// URLs of one batch on one IP address beyond which its hosts are passed over in the next batch.
+    pub ip_batch_max: usize,
+    /// The gap of a host is at least this many times its response time; 0 means that this does not count.
+    pub slow_factor: f64,
+    /// The longest gap that slowness and failures of a host make.
+    pub slow_max: Duration,
+    /// Requests at once in all.
+    pub concurrency: usize,
+    /// Threads that fetch and read pages.
+    pub workers: usize,
+    /// Networks that may be asked although they are private.
+    pub allow_net: Vec<IpNet>,
+    /// Any TLS certificate is accepted.
+    pub insecure: bool,
+    /// The DNS server; none means the system's.
+    pub resolver: Option<SocketAddr>,
+    /// A PEM file with further certificate authorities.
+    pub ca: Option<PathBuf>,
+    /// When a failed attempt is repeated.
+    pub retry: RetryOptions,
+    /// Bytes at which a WARC file is closed.
+    pub rotate: u64,
+    /// How the log of requests is kept.
+    pub log: LogOptions,
+    /// How much is taken from any server.
+    pub limits: Limits,
 }
 
 /// Collects what is wrong, so that one run shows all of it.
@@ -82,20 +107,13 @@ impl Mistakes {
 
 impl Settings {
     /// What is wrong with a configuration, each mistake in a sentence.
-    pub(crate) fn mistakes(config: &Config) -> Vec<String> {
+    pub fn mistakes(config: &Config) -> Vec<String> {
         Self::read(config).err().unwrap_or_default()
     }
 
     /// Validates a configuration.
-    pub(crate) fn new(config: &Config) -> Result<Self> {
-        Self::read(config).map_err(|wrong| match wrong.as_slice() {
-            [one] => Fatal::input(one.clone()),
-            many => Fatal::input(format!(
-                "{} things are wrong:\n  {}",
-                many.len(),
-                many.join("\n  ")
-            )),
-        })
+    pub fn new(config: &Config) -> Result<Self, Error> {
+        Self::read(config).map_err(Error::Mistakes)
     }
 
     fn read(config: &Config) -> Result<Self, Vec<String>> {
@@ -467,7 +485,7 @@ fn limits(given: &LimitsConfig, wrong: &mut Mistakes) -> Limits {
 mod tests {
     use super::*;
 
-    fn settings(toml: &str) -> Result<Settings> {
+    fn settings(toml: &str) -> Result<Settings, Error> {
         Settings::new(&toml::from_str(toml).unwrap())
     }
 

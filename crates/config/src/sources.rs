@@ -2,53 +2,46 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-
 use crate::config::Config;
-use crate::crawl_dir::CrawlDir;
-use crate::daemon::config::DaemonConfig;
-use crate::exit::Fatal;
+use crate::daemons::DaemonConfig;
+use crate::error::Error;
 use crate::units;
 
 /// The layers above what the crawl directory keeps.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sources {
+pub struct Sources {
     /// The file that was named on the command line.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// It is the file of the daemons, of which the settings of a crawl are a part.
-    pub(crate) of_daemons: bool,
+    pub of_daemons: bool,
     /// The flags; they win over the file.
-    pub(crate) flags: Config,
+    pub flags: Config,
 }
 
 impl Sources {
-    /// Reads all layers. A directory that is no crawl yet keeps nothing.
-    pub(crate) fn read(&self, dir: Option<&CrawlDir>) -> Result<Config> {
-        Ok(with_all_seeds(stored(dir)?, self.given()?))
+    /// Lays the file and the flags over what the crawl directory keeps.
+    pub fn read(&self, stored: Config) -> Result<Config, Error> {
+        Ok(with_all_seeds(stored, self.given()?))
     }
 
     /// What of the kept settings the user should be told, for nobody has given them now.
-    pub(crate) fn kept(&self, dir: Option<&CrawlDir>) -> Result<Vec<String>> {
-        Ok(kept(&stored(dir)?, &self.given()?))
+    pub fn kept(&self, stored: &Config) -> Result<Vec<String>, Error> {
+        Ok(kept(stored, &self.given()?))
     }
 
     /// The file, and the flags over it.
-    fn given(&self) -> Result<Config> {
+    fn given(&self) -> Result<Config, Error> {
         let file = match &self.file {
             Some(path) if self.of_daemons => {
                 let file = DaemonConfig::read(path)?;
                 file.urlserver()?;
                 file.crawl()
             }
-            Some(path) => Config::read(path).map_err(|error| Fatal::input(format!("{error:#}")))?,
+            Some(path) => Config::read(path)?,
             None => Config::default(),
         };
         Ok(file.under(self.flags.clone()))
     }
-}
-
-fn stored(dir: Option<&CrawlDir>) -> Result<Config> {
-    dir.map_or(Ok(Config::default()), CrawlDir::stored_config)
 }
 
 /// What an earlier run has left in force that nobody has typed now, where it limits, weakens or prolongs the crawl.
