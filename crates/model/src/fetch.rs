@@ -1,4 +1,4 @@
-//! What the spider brings back.
+//! What a fetch needs to know, and what it brings back.
 
 use std::any::Any;
 use std::fmt;
@@ -11,8 +11,45 @@ use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::order::Order;
+use crate::order::{Candidate, Purpose};
 use crate::outcome::{Outcome, OutcomeClass};
+use crate::url::CrawlUrl;
+
+/// How a document is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// The document.
+    #[default]
+    Get,
+    /// Its head alone.
+    Head,
+}
+
+/// What is known of a document that was fetched before; a server that has nothing newer says so (304).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Conditions {
+    /// The ETag that it had.
+    pub etag: Option<String>,
+    /// The Last-Modified that it had.
+    pub last_modified: Option<String>,
+}
+
+/// One request to one address: all that a fetch needs to know, and nothing of why it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// What to ask for.
+    pub url: CrawlUrl,
+    /// The address to connect to.
+    pub ip: IpAddr,
+    /// Page or robots.txt; their bodies have different limits.
+    pub purpose: Purpose,
+    /// GET or HEAD.
+    pub method: Method,
+    /// What the last visit left; none on the first.
+    pub known: Option<Box<Conditions>>,
+    /// Somebody counts a gap from when the request is written: it is told, and the request is written once at most.
+    pub announce: bool,
+}
 
 /// The protocol an exchange was held in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,7 +119,9 @@ impl fmt::Debug for Spooled {
 /// One request and its answer, as they went over the wire.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// The request message as sent.
+    /// Whether the document was asked for, or its head alone.
+    pub method: Method,
+    /// The request message as sent; empty when nobody kept it.
     pub request: Bytes,
     /// The response message as received: final head and body, chunked framing and content encoding
     /// untouched. Interim (1xx) heads are not kept.
@@ -108,15 +147,13 @@ pub struct Exchange {
 impl Exchange {
     /// True when only the head of a document was asked for.
     pub fn is_head_only(&self) -> bool {
-        self.request.starts_with(b"HEAD ")
+        self.method == Method::Head
     }
 }
 
-/// The answer to an order: always one, whatever happened.
+/// What came of a request: always something, whatever happened.
 #[derive(Clone, Debug)]
 pub struct FetchResult {
-    /// The order this answers.
-    pub order: Order,
     /// What became of it, as far as the spider can say; the ring may still turn a followed redirect
     /// into a refused one.
     pub outcome: Outcome,
@@ -152,4 +189,15 @@ impl FetchResult {
     pub fn status(&self) -> Option<u16> {
         self.exchange.as_ref().map(|exchange| exchange.status)
     }
+}
+
+/// A page that was asked for: which, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// The page, as the doc index knew it when it was asked for.
+    pub candidate: Candidate,
+    /// The address that was to be asked; none when nobody remembers.
+    pub ip: Option<IpAddr>,
+    /// What came of it.
+    pub result: FetchResult,
 }

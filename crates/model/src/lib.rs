@@ -24,11 +24,13 @@ pub use budget::{Budget, Budgets};
 pub use capture::{Archived, CapturePlace};
 pub use clock::{Clock, Timestamp};
 pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};
-pub use fetch::{Exchange, FetchResult, Protocol, Spooled, Truncation};
+pub use fetch::{
+    Conditions, Exchange, FetchRequest, FetchResult, Method, Protocol, Spooled, Truncation, Visit,
+};
 pub use fingerprint::Fingerprint;
 pub use limits::Limits;
 pub use link::{Link, LinkKind, Role};
-pub use order::{Candidate, Order, Purpose, TransId};
+pub use order::{Candidate, Order, Purpose, Subject, TransId};
 pub use outcome::{Column, Outcome, OutcomeClass};
 pub use pace::Pace;
 pub use recrawl::{ChangeRate, RecrawlBounds, Revisit};

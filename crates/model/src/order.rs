@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fetch::{Conditions, FetchRequest, Method};
 use crate::link::LinkKind;
 use crate::recrawl::Revisit;
 use crate::url::{CrawlUrl, UrlKey};
@@ -41,7 +42,7 @@ pub enum Purpose {
 pub struct Candidate {
     /// Its key.
     pub key: UrlKey,
-    /// Its number in the doc index, from 1; 0 for a robots.txt, which is in no index.
+    /// Its number in the doc index, from 1.
     pub doc_id: u32,
     /// What to ask for.
     pub url: CrawlUrl,
@@ -57,25 +58,92 @@ pub struct Candidate {
     pub revisit: Option<Box<Revisit>>,
 }
 
-/// One URL to fetch now, from one address.
+/// What an order is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A URL of the doc index, with what must come back with the answer.
+    Page(Candidate),
+    /// The robots.txt of an origin, which is in no index.
+    Robots(CrawlUrl),
+}
+
+/// One URL to fetch now, from one address: what the URL server knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// How the answer is matched to the order.
     pub trans: TransId,
     /// The address to connect to; the spider resolves nothing.
     pub ip: IpAddr,
-    /// What to ask for, and what must come back with the answer.
-    pub candidate: Candidate,
     /// Page or robots.txt.
-    pub purpose: Purpose,
+    pub subject: Subject,
     /// True when the URL server waits to hear that the request has been written, because a gap
     /// between two requests is counted from there.
     pub announce: bool,
 }
 
+impl Subject {
+    /// What to ask for.
+    pub fn url(&self) -> &CrawlUrl {
+        match self {
+            Self::Page(candidate) => &candidate.url,
+            Self::Robots(url) => url,
+        }
+    }
+
+    /// Page or robots.txt.
+    pub fn purpose(&self) -> Purpose {
+        match self {
+            Self::Page(_) => Purpose::Page,
+            Self::Robots(_) => Purpose::Robots,
+        }
+    }
+
+    /// The URL of the doc index; none for a robots.txt.
+    pub fn page(&self) -> Option<&Candidate> {
+        match self {
+            Self::Page(candidate) => Some(candidate),
+            Self::Robots(_) => None,
+        }
+    }
+}
+
 impl Order {
     /// What to ask for.
     pub fn url(&self) -> &CrawlUrl {
-        &self.candidate.url
+        self.subject.url()
+    }
+
+    /// Page or robots.txt.
+    pub fn purpose(&self) -> Purpose {
+        self.subject.purpose()
+    }
+
+    /// The URL of the doc index; none for a robots.txt.
+    pub fn page(&self) -> Option<&Candidate> {
+        self.subject.page()
+    }
+
+    /// What a fetch has to know of it. With `head_first` a document that was fetched before is asked for with HEAD; a
+    /// repeated attempt asks for the document, for either HEAD failed or it told of a change.
+    pub fn request(&self, head_first: bool) -> FetchRequest {
+        let revisit = self
+            .page()
+            .and_then(|it| Some((it.attempts, it.revisit.as_ref()?)));
+        FetchRequest {
+            url: self.url().clone(),
+            ip: self.ip,
+            purpose: self.purpose(),
+            method: match revisit {
+                Some((0, _)) if head_first => Method::Head,
+                _ => Method::Get,
+            },
+            known: revisit.map(|(_, before)| {
+                Box::new(Conditions {
+                    etag: before.etag.clone(),
+                    last_modified: before.last_modified.clone(),
+                })
+            }),
+            announce: self.announce,
+        }
     }
 }

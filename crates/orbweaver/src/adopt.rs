@@ -11,8 +11,7 @@ use tracing::{info, warn};
 
 use orbweaver_docindex::DocIndex;
 use orbweaver_model::{
-    Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, Order, Outcome, Purpose, Timestamp,
-    TransId,
+    Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, Outcome, Timestamp, Visit,
 };
 use orbweaver_store::{IndexLine, Recovery, StoreError, StoredExchange, beginning_at, each_line};
 
@@ -135,7 +134,7 @@ fn unreported(
     line: &IndexLine,
     docs: &DocIndex,
     harvest: &Harvest,
-) -> Result<Option<FetchResult>> {
+) -> Result<Option<Visit>> {
     let Ok(url) = CrawlUrl::from_canonical(&line.url) else {
         return Ok(None);
     };
@@ -181,8 +180,8 @@ pub(crate) fn restore(
     stored: StoredExchange,
     candidate: Candidate,
     harvest: &Harvest,
-) -> Option<FetchResult> {
-    let ip = stored.ip?;
+) -> Option<Visit> {
+    let ip = stored.ip;
     let exchange: Exchange = orbweaver_spider::reread(
         stored.request.into(),
         stored.response.into(),
@@ -199,25 +198,19 @@ pub(crate) fn restore(
         301 | 302 | 303 | 307 | 308 => orbweaver_model::OutcomeClass::RedirectFollowed,
         _ => outcome.class,
     };
-    Some(FetchResult {
-        order: Order {
-            trans: TransId {
-                generation: 0,
-                slot: 0,
-                active: 0,
-            },
-            ip,
-            candidate,
-            purpose: Purpose::Page,
-            announce: false,
-        },
+    let result = FetchResult {
         outcome: Outcome { class, ..outcome },
         started: stored.started,
         sent: None,
         first_byte: None,
         ended,
         wire_bytes: stored.wire_bytes,
-        connected: Some(ip),
+        connected: ip,
         exchange: Some(exchange),
+    };
+    Some(Visit {
+        candidate,
+        ip,
+        result,
     })
 }

@@ -11,8 +11,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use orbweaver_config::RetryOptions;
-use orbweaver_model::{Event, FetchResult, Order, Purpose, Timestamp, TransId, UrlKey};
-use orbweaver_spider::Spider;
+use orbweaver_model::{
+    CrawlUrl, Event, FetchRequest, FetchResult, Order, Subject, Timestamp, TransId, Visit,
+};
+use orbweaver_spider::{Gate, Refused, Spider};
 use orbweaver_urlserver::{Done, Handle, Notice};
 
 use crate::harvest::Harvest;
@@ -28,6 +30,8 @@ pub(crate) const LAST_REQUESTS: Duration = Duration::from_secs(6);
 /// What a worker needs to carry out an order.
 pub(crate) struct Desk {
     pub(crate) spider: Spider,
+    /// Documents that were fetched before are asked for with HEAD first.
+    pub(crate) head_first: bool,
     pub(crate) counter: Counter,
     pub(crate) announcements: mpsc::UnboundedSender<(TransId, Timestamp)>,
     pub(crate) given_up: GivenUp,
@@ -35,21 +39,38 @@ pub(crate) struct Desk {
 
 impl Desk {
     async fn carry_out(&self, order: Order, permit: OwnedSemaphorePermit) {
-        // Nobody listens only when the crawl is over.
-        let announce = |trans, at| {
-            let _ = self.announcements.send((trans, at));
+        let (trans, request) = (order.trans, order.request(self.head_first));
+        let gate = Announcer {
+            trans,
+            announcements: &self.announcements,
         };
-        let (trans, key, purpose) = (order.trans, order.candidate.key, order.purpose);
         let given_up = self.given_up.register(trans);
         let result = tokio::select! {
-            result = self.spider.fetch(order, &announce) => Some(result),
-            Ok(()) = given_up => None,
+            result = self.spider.fetch(&request, &gate) => result,
+            Ok(()) = given_up => Err(Refused),
         };
         self.given_up.forget(trans);
         match result {
-            Some(result) => self.counter.take(result, permit).await,
-            None => self.counter.give_up(trans, key, purpose, permit).await,
+            Ok(result) => self.counter.take(order, result, permit).await,
+            Err(Refused) => self.counter.give_up(order, permit).await,
         }
+    }
+}
+
+/// Passes on that a request has been written.
+struct Announcer<'a> {
+    trans: TransId,
+    announcements: &'a mpsc::UnboundedSender<(TransId, Timestamp)>,
+}
+
+impl Gate for Announcer<'_> {
+    fn may_send(&self, _request: &FetchRequest) -> bool {
+        true
+    }
+
+    fn sent(&self, at: Timestamp) {
+        // Nobody listens only when the crawl is over.
+        let _ = self.announcements.send((self.trans, at));
     }
 }
 
@@ -92,44 +113,54 @@ pub(crate) struct Counter {
 impl Counter {
     /// Hands a result in: to the URL server first, because a place that is free can be given to the next order,
     /// then to the archive and the doc index.
-    async fn take(&self, result: FetchResult, permit: OwnedSemaphorePermit) {
-        let trans = result.order.trans;
-        let (done, decision) = self.judge(&result).await;
-        // The URL server ends only when the crawl does.
-        let _ = self.urlserver.done(trans, done).await;
-        self.keep(result, decision, permit);
+    async fn take(&self, order: Order, result: FetchResult, permit: OwnedSemaphorePermit) {
+        let trans = order.trans;
+        match order.subject {
+            Subject::Page(candidate) => {
+                let visit = Visit {
+                    candidate,
+                    ip: Some(order.ip),
+                    result,
+                };
+                let (done, decision) = self.judge(&visit).await;
+                // The URL server ends only when the crawl does.
+                let _ = self.urlserver.done(trans, done).await;
+                self.keep(visit, decision, permit);
+            }
+            Subject::Robots(url) => {
+                let done = self.judge_robots(&url, &result);
+                let _ = self.urlserver.done(trans, done).await;
+                self.keep_robots(&url, &result);
+            }
+        }
     }
 
     /// An order was given up because others need its place: its URL goes back to the queue as it came.
-    async fn give_up(
-        &self,
-        trans: TransId,
-        key: UrlKey,
-        purpose: Purpose,
-        permit: OwnedSemaphorePermit,
-    ) {
-        let _ = self.urlserver.given_up(trans).await;
-        if purpose == Purpose::Page {
-            let event = Event::Return { keys: vec![key] };
+    async fn give_up(&self, order: Order, permit: OwnedSemaphorePermit) {
+        let _ = self.urlserver.given_up(order.trans).await;
+        if let Subject::Page(candidate) = order.subject {
+            let keys = vec![candidate.key];
+            let event = Event::Return { keys };
             self.harvest.indexer.event(event, Some(permit));
         }
     }
 
+    /// What the URL server is to hear of a robots.txt.
+    pub(crate) fn judge_robots(&self, url: &CrawlUrl, result: &FetchResult) -> Done {
+        let (moved_to, _) = redirect::location(url, result, &self.harvest.outlinks);
+        Done::robots(result, moved_to, retry::asked_for(result))
+    }
+
     /// What the URL server is to hear when the order is over, and whether it is repeated. A host that asks for
     /// patience gets it at once, before its place is free, lest the next order slip out.
-    pub(crate) async fn judge(&self, result: &FetchResult) -> (Done, Decision) {
-        if result.order.purpose == Purpose::Robots {
-            let (moved_to, _) = redirect::location(result, &self.harvest.outlinks);
-            let wait = retry::asked_for(result);
-            return (Done::robots(result, moved_to, wait), Decision::Final);
-        }
-        let decision = retry::decide(result, &self.retry, &self.harvest.limits);
+    pub(crate) async fn judge(&self, visit: &Visit) -> (Done, Decision) {
+        let decision = retry::decide(visit, &self.retry, &self.harvest.limits);
         if let Decision::Again {
             due,
             whole_host: true,
         } = decision
         {
-            let candidate = &result.order.candidate;
+            let candidate = &visit.candidate;
             let _ = self.urlserver.hold(candidate.url.host(), due).await;
             let wait = Event::Host {
                 host: candidate.key.host,
@@ -137,22 +168,21 @@ impl Counter {
             };
             self.harvest.indexer.event(wait, None);
         }
-        (Done::page(result), decision)
+        (Done::page(&visit.result), decision)
     }
 
-    /// Archives a result and reports it to the doc index; the URL server reads a robots.txt itself.
-    pub(crate) fn keep(
-        &self,
-        result: FetchResult,
-        decision: Decision,
-        permit: OwnedSemaphorePermit,
-    ) {
+    /// Archives a page and reports it to the doc index.
+    pub(crate) fn keep(&self, visit: Visit, decision: Decision, permit: OwnedSemaphorePermit) {
+        let result = &visit.result;
         let answered = result.exchange.is_some();
-        (self.harvest).watch_seeds(result.order.url(), &result.outcome, answered);
-        match result.order.purpose {
-            Purpose::Robots => self.harvest.robots(&result),
-            Purpose::Page => self.harvest.page(result, decision, permit),
-        }
+        (self.harvest).watch_seeds(&visit.candidate.url, &result.outcome, answered);
+        self.harvest.page(visit, decision, permit);
+    }
+
+    /// Archives a robots.txt, which the URL server reads itself.
+    pub(crate) fn keep_robots(&self, url: &CrawlUrl, result: &FetchResult) {
+        (self.harvest).watch_seeds(url, &result.outcome, result.exchange.is_some());
+        self.harvest.robots(url, result);
     }
 }
 

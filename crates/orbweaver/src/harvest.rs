@@ -12,7 +12,7 @@ use orbweaver_extract::{Media, Page};
 use orbweaver_intake::{Found, Outlinks, PageRef};
 use orbweaver_model::{
     Candidate, Column, CrawlUrl, Event, Exchange, FetchResult, KeySeed, Limits, Link, LinkKind,
-    NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Timestamp, Truncation, UrlKey,
+    NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Timestamp, Truncation, UrlKey, Visit,
 };
 use orbweaver_spider::{AddressPolicy, IN_PART};
 
@@ -66,37 +66,32 @@ struct Reading {
 
 impl Harvest {
     /// Takes in the result of a page.
-    pub(crate) fn page(
-        &self,
-        result: FetchResult,
-        decision: Decision,
-        permit: OwnedSemaphorePermit,
-    ) {
+    pub(crate) fn page(&self, visit: Visit, decision: Decision, permit: OwnedSemaphorePermit) {
+        let (key, result) = (visit.candidate.key, &visit.result);
         if decision == Decision::PutBack {
             let reason = &result.outcome.reason;
             self.notices
                 .add(format!("{reason}; what that broke off is asked for again"));
-            let keys = vec![result.order.candidate.key];
+            let keys = vec![key];
             self.indexer.event(Event::Return { keys }, Some(permit));
             return;
         }
         if result.exchange.as_ref().is_some_and(Exchange::is_head_only) {
-            let event = self.head_only(&result);
+            let event = self.head_only(&visit);
             if let Some(report) = report_of(&event) {
-                self.log.add(LogLine::page(&result, report));
+                self.log.add(LogLine::page(&visit, report));
             }
             self.indexer.event(event, Some(permit));
             return;
         }
-        let reading = self.read_guarded(&result);
-        self.count(&result, &reading.outcome);
-        let key = result.order.candidate.key;
+        let reading = self.read_guarded(&visit);
+        self.count(result, &reading.outcome);
         let event = match decision {
-            Decision::Final => self.finished(&result, reading),
+            Decision::Final => self.finished(&visit, reading),
             // Handled before anything was read.
             Decision::PutBack => Event::Return { keys: vec![key] },
             Decision::Again { due, .. } => {
-                let report = report(&result, put_off(&result, &reading.outcome), None);
+                let report = report(&visit, put_off(result, &reading.outcome), None);
                 Event::Retry {
                     key,
                     report,
@@ -105,19 +100,19 @@ impl Harvest {
                 }
             }
         };
-        self.archive(&result, event, permit);
+        self.archive(&visit, event, permit);
     }
 
     /// Archives a robots.txt; the URL server reads it.
-    pub(crate) fn robots(&self, result: &FetchResult) {
-        let line = LogLine::robots(result);
+    pub(crate) fn robots(&self, url: &CrawlUrl, result: &FetchResult) {
+        let line = LogLine::robots(url, result);
         self.indexer.event(Event::RobotsAsked { requests: 1 }, None);
         let Some(shelf) = self.shelf.as_ref().filter(|_| result.exchange.is_some()) else {
             self.log.add(line);
             return;
         };
         let log = self.log.clone();
-        shelf.put(result, &result.outcome, |digest| {
+        shelf.robots(url, result, |digest| {
             let line = line.with_digest(digest);
             Box::new(move |_| log.add(line))
         });
@@ -137,21 +132,21 @@ impl Harvest {
     }
 
     /// The links of a page that was read before, by what is known of it now.
-    pub(crate) fn links_again(&self, result: &FetchResult) -> Vec<NewLink> {
-        self.read_guarded(result).links
+    pub(crate) fn links_again(&self, visit: &Visit) -> Vec<NewLink> {
+        self.read_guarded(visit).links
     }
 
     /// Finishes a URL whose exchange an earlier process has archived but not reported.
-    pub(crate) fn adopt(&self, result: &FetchResult) -> Event {
-        self.finished(result, self.read_guarded(result))
+    pub(crate) fn adopt(&self, visit: &Visit) -> Event {
+        self.finished(visit, self.read_guarded(visit))
     }
 
-    fn finished(&self, result: &FetchResult, reading: Reading) -> Event {
+    fn finished(&self, visit: &Visit, reading: Reading) -> Event {
         let redirect = reading.redirect.as_deref();
         Event::Done {
-            key: result.order.candidate.key,
-            revisit: revisit::after(result, &reading.outcome, redirect, self.recrawl),
-            report: report(result, reading.outcome, reading.redirect),
+            key: visit.candidate.key,
+            revisit: revisit::after(visit, &reading.outcome, redirect, self.recrawl),
+            report: report(visit, reading.outcome, reading.redirect),
             links: reading.links,
             archived: None,
         }
@@ -159,9 +154,9 @@ impl Harvest {
 
     /// What follows from a HEAD: either the document is as it was, or it is asked for. A HEAD is not archived,
     /// for it brings nothing to keep.
-    fn head_only(&self, result: &FetchResult) -> Event {
-        let key = result.order.candidate.key;
-        let before = result.order.candidate.revisit.as_deref();
+    fn head_only(&self, visit: &Visit) -> Event {
+        let (key, result) = (visit.candidate.key, &visit.result);
+        let before = visit.candidate.revisit.as_deref();
         let same = before
             .zip(result.exchange.as_ref())
             .filter(|(before, head)| revisit::shows_no_change(before, head));
@@ -170,7 +165,7 @@ impl Harvest {
             let outcome = Outcome::because(OutcomeClass::Deferred, why);
             return Event::Retry {
                 key,
-                report: report(result, outcome, None),
+                report: report(visit, outcome, None),
                 due: result.ended,
                 archived: None,
             };
@@ -179,8 +174,8 @@ impl Harvest {
         self.count(result, &outcome);
         Event::Done {
             key,
-            revisit: revisit::after(result, &outcome, None, self.recrawl),
-            report: report(result, outcome, None),
+            revisit: revisit::after(visit, &outcome, None, self.recrawl),
+            report: report(visit, outcome, None),
             links: Vec::new(),
             archived: None,
         }
@@ -241,8 +236,8 @@ impl Harvest {
     }
 
     /// A reader that fails on some page must not take the crawl with it: the page is recorded so.
-    fn read_guarded(&self, result: &FetchResult) -> Reading {
-        let read = std::panic::AssertUnwindSafe(|| self.read(result));
+    fn read_guarded(&self, visit: &Visit) -> Reading {
+        let read = std::panic::AssertUnwindSafe(|| self.read(visit));
         std::panic::catch_unwind(read).unwrap_or_else(|_| Reading {
             outcome: Outcome::because(
                 OutcomeClass::FailedParse,
@@ -253,13 +248,13 @@ impl Harvest {
         })
     }
 
-    fn read(&self, result: &FetchResult) -> Reading {
-        let mut outcome = result.outcome.clone();
+    fn read(&self, visit: &Visit) -> Reading {
+        let mut outcome = visit.result.outcome.clone();
         match outcome.class {
             OutcomeClass::RedirectFollowed => {
                 let key_of = |url: &CrawlUrl| url.key(self.seed);
                 let max = self.limits.max_redirects;
-                let way = redirect::judge(result, &self.outlinks, &self.policy, key_of, max);
+                let way = redirect::judge(visit, &self.outlinks, &self.policy, key_of, max);
                 if let Some(new) = &way.link {
                     self.admit(&new.link, new.refused.is_none());
                 }
@@ -271,7 +266,7 @@ impl Harvest {
                 }
             }
             class if class.is_document() => {
-                let links = self.links(result, &mut outcome);
+                let links = self.links(visit, &mut outcome);
                 Reading {
                     outcome,
                     redirect: None,
@@ -294,11 +289,11 @@ impl Harvest {
         }
     }
 
-    fn links(&self, result: &FetchResult, outcome: &mut Outcome) -> Vec<NewLink> {
-        let Some(exchange) = &result.exchange else {
+    fn links(&self, visit: &Visit, outcome: &mut Outcome) -> Vec<NewLink> {
+        let Some(exchange) = &visit.result.exchange else {
             return Vec::new();
         };
-        let candidate = &result.order.candidate;
+        let candidate = &visit.candidate;
         let page = Page {
             url: &candidate.url,
             headers: &exchange.headers,
@@ -368,11 +363,12 @@ impl Harvest {
         }
     }
 
-    fn archive(&self, result: &FetchResult, event: Event, permit: OwnedSemaphorePermit) {
+    fn archive(&self, visit: &Visit, event: Event, permit: OwnedSemaphorePermit) {
+        let result = &visit.result;
         let indexer = self.indexer.clone();
         let log = self.log.clone();
         let report = report_of(&event);
-        let line = report.map(|report| LogLine::page(result, report));
+        let line = report.map(|report| LogLine::page(visit, report));
         let outcome = report
             .map_or(&result.outcome, |report| &report.outcome)
             .clone();
@@ -381,8 +377,8 @@ impl Harvest {
             indexer.event(event, Some(permit));
             return;
         };
-        let key = result.order.candidate.key;
-        shelf.put(result, &outcome, |digest| {
+        let key = visit.candidate.key;
+        shelf.page(visit, &outcome, |digest| {
             let line = line.map(|line| line.with_digest(digest));
             Box::new(move |stored: Result<_, _>| match stored {
                 Ok(_) => {
@@ -438,11 +434,12 @@ fn report_of(event: &Event) -> Option<&Report> {
     }
 }
 
-fn report(result: &FetchResult, outcome: Outcome, redirect: Option<String>) -> Report {
+fn report(visit: &Visit, outcome: Outcome, redirect: Option<String>) -> Report {
+    let result = &visit.result;
     Report {
         outcome,
         status: result.status(),
-        ip: Some(result.connected.unwrap_or(result.order.ip)),
+        ip: result.connected.or(visit.ip),
         bytes: result.wire_bytes,
         millis: result.millis(),
         at: result.ended,

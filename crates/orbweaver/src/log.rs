@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 
 use orbweaver_config::LogOptions;
 use orbweaver_docindex::Reader;
-use orbweaver_model::{FetchResult, OutcomeClass, Report, Timestamp, UrlKey};
+use orbweaver_model::{CrawlUrl, FetchResult, OutcomeClass, Report, Timestamp, UrlKey, Visit};
 
 use crate::notices::Notices;
 use crate::progress::Voice;
@@ -47,11 +47,11 @@ pub(crate) struct LogLine {
 
 impl LogLine {
     /// On the answer to a request for a page.
-    pub(crate) fn page(result: &FetchResult, report: &Report) -> Self {
-        let candidate = &result.order.candidate;
+    pub(crate) fn page(visit: &Visit, report: &Report) -> Self {
+        let candidate = &visit.candidate;
         Self {
             key: Some(candidate.key),
-            media: media(result),
+            media: media(&visit.result),
             ..Self::unasked(candidate.url.as_str(), candidate.key, report)
         }
     }
@@ -72,14 +72,14 @@ impl LogLine {
     }
 
     /// On the answer to a request for a robots.txt.
-    pub(crate) fn robots(result: &FetchResult) -> Self {
+    pub(crate) fn robots(url: &CrawlUrl, result: &FetchResult) -> Self {
         Self {
             at: result.ended,
             status: result.status(),
             class: result.outcome.class,
             bytes: result.wire_bytes,
             millis: result.millis(),
-            url: result.order.url().as_str().into(),
+            url: url.as_str().into(),
             key: None,
             media: media(result),
             digest: None,

@@ -345,6 +345,7 @@ impl Ring {
                 let spider = spider.context("a crawl of its own has a spider")?;
                 let desk = Arc::new(Desk {
                     spider,
+                    head_first: settings.head_first,
                     counter,
                     announcements: announce_to(urlserver.clone()),
                     given_up: GivenUp::default(),

@@ -7,7 +7,8 @@ use url::Url;
 
 use orbweaver_intake::{Canonicalizer, Outlinks};
 use orbweaver_model::{
-    Candidate, CrawlUrl, FetchResult, Link, LinkKind, NewLink, Outcome, OutcomeClass, UrlKey, text,
+    Candidate, CrawlUrl, FetchResult, Link, LinkKind, NewLink, Outcome, OutcomeClass, UrlKey,
+    Visit, text,
 };
 use orbweaver_spider::AddressPolicy;
 
@@ -24,14 +25,16 @@ pub(crate) struct Redirect {
 
 /// Reads the Location of a response against the URL that gave it.
 pub(crate) fn location(
+    asked: &CrawlUrl,
     result: &FetchResult,
     outlinks: &Outlinks,
 ) -> (Option<CrawlUrl>, Option<String>) {
-    resolve(result, outlinks.canonicalizer())
+    resolve(asked, result, outlinks.canonicalizer())
 }
 
 /// The same for who has no crawl: the target as a URL, and as written.
 pub(crate) fn resolve(
+    asked: &CrawlUrl,
     result: &FetchResult,
     canonicalizer: &Canonicalizer,
 ) -> (Option<CrawlUrl>, Option<String>) {
@@ -44,7 +47,7 @@ pub(crate) fn resolve(
     };
     // Header bytes beyond ASCII are UTF-8 where they are anything.
     let href = String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let resolved = Url::parse(result.order.url().as_str())
+    let resolved = Url::parse(asked.as_str())
         .ok()
         .filter(|_| !is_broken_absolute(&href))
         .and_then(|base| canonicalizer.resolve(&base, &href, None).ok());
@@ -61,14 +64,14 @@ fn is_broken_absolute(href: &str) -> bool {
 
 /// Judges the redirect of a page.
 pub(crate) fn judge(
-    result: &FetchResult,
+    visit: &Visit,
     outlinks: &Outlinks,
     policy: &AddressPolicy,
     key_of: impl Fn(&CrawlUrl) -> UrlKey,
     max_redirects: usize,
 ) -> Redirect {
-    let candidate = &result.order.candidate;
-    let (url, written) = location(result, outlinks);
+    let candidate = &visit.candidate;
+    let (url, written) = location(&candidate.url, &visit.result, outlinks);
     let Some(url) = url else {
         let reason = "the Location is no URL that can be followed";
         return Redirect {

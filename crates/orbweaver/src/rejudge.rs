@@ -105,12 +105,12 @@ impl Rejudge {
             }
         };
         let shown = entry.link.shown;
-        let mut result = restore(stored?, self.harvest.candidate(entry), &self.harvest)?;
-        let mut links = self.harvest.links_again(&result);
-        let is_page = !result.order.candidate.kind.is_requisite();
+        let mut visit = restore(stored?, self.harvest.candidate(entry), &self.harvest)?;
+        let mut links = self.harvest.links_again(&visit);
+        let is_page = !visit.candidate.kind.is_requisite();
         if let (true, true, Some(kind)) = (redirects, is_page, shown) {
-            result.order.candidate.kind = kind;
-            links.extend(self.harvest.links_again(&result));
+            visit.candidate.kind = kind;
+            links.extend(self.harvest.links_again(&visit));
         }
         Some(links)
     }

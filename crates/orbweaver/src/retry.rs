@@ -6,7 +6,7 @@ use http::HeaderMap;
 
 use orbweaver_config::RetryOptions;
 use orbweaver_model::{
-    Candidate, Event, FetchResult, Limits, Outcome, OutcomeClass, Report, Revisit, Timestamp,
+    Candidate, Event, FetchResult, Limits, Outcome, OutcomeClass, Report, Revisit, Timestamp, Visit,
 };
 use orbweaver_spider::{Action, action};
 
@@ -27,11 +27,12 @@ pub(crate) enum Decision {
 }
 
 /// Decides by class, status and the attempts made before this one.
-pub(crate) fn decide(result: &FetchResult, options: &RetryOptions, limits: &Limits) -> Decision {
+pub(crate) fn decide(visit: &Visit, options: &RetryOptions, limits: &Limits) -> Decision {
+    let result = &visit.result;
     if result.is_put_back() {
         return Decision::PutBack;
     }
-    let made = result.order.candidate.attempts.saturating_add(1);
+    let made = visit.candidate.attempts.saturating_add(1);
     let status = result.status();
     let busy = status.is_some_and(|status| action(status) == Action::Busy);
     let may_pass = match result.outcome.class {

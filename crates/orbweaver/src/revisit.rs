@@ -17,7 +17,7 @@ use http::header::{CONTENT_LENGTH, ETAG, HeaderName, LAST_MODIFIED};
 use http::{HeaderMap, HeaderValue};
 
 use orbweaver_model::{
-    ChangeRate, Column, Exchange, FetchResult, Outcome, OutcomeClass, RecrawlBounds, Revisit,
+    ChangeRate, Column, Exchange, FetchResult, Outcome, OutcomeClass, RecrawlBounds, Revisit, Visit,
 };
 use orbweaver_spider::{Action, action};
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,12 +28,15 @@ const MAX_VALIDATOR: usize = 256;
 /// What the next visit needs to know; none when there will be none. Without bounds nothing is planned, but what
 /// was seen is kept, so that a later crawl can plan.
 pub(crate) fn after(
-    result: &FetchResult,
+    visit: &Visit,
     outcome: &Outcome,
     redirect: Option<&str>,
     bounds: Option<RecrawlBounds>,
 ) -> Option<Box<Revisit>> {
-    let before = result.order.candidate.revisit.as_deref();
+    let Visit {
+        candidate, result, ..
+    } = visit;
+    let before = candidate.revisit.as_deref();
     let mut next = match (outcome.class, &result.exchange) {
         (class, Some(exchange)) if class.is_document() => match before {
             Some(before) if exchange.status == 304 || exchange.is_head_only() => {

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use orbweaver_intake::surt;
-use orbweaver_model::{FetchResult, Outcome};
-use orbweaver_store::{Archive, Archivist, Capture, Scratch};
+use orbweaver_model::{CrawlUrl, FetchResult, Outcome, Visit};
+use orbweaver_store::{Archive, Archivist, Capture, Captured, Scratch};
 
 /// Above this backlog a worker that submits is likely to wait, and must not hold up its neighbours.
 const BUSY_BACKLOG: usize = 4 << 20;
@@ -30,27 +30,53 @@ impl Shelf {
         }
     }
 
-    /// Hands an exchange to the archive; `ack` makes the acknowledgement, knowing the digest of the payload.
-    pub(crate) fn put(
+    /// Hands the exchange of a page to the archive; `ack` makes the acknowledgement, knowing the digest of the payload.
+    pub(crate) fn page(
         &self,
-        result: &FetchResult,
+        visit: &Visit,
         outcome: &Outcome,
         ack: impl FnOnce(Option<&str>) -> orbweaver_store::Ack,
     ) {
-        let key = surt(result.order.url());
+        let candidate = &visit.candidate;
         let capture = Capture {
-            result,
-            surt: &key,
+            url: &candidate.url,
+            of: Captured::Page(candidate),
+            result: &visit.result,
+            unchanged_since: candidate.revisit.as_ref().map(|before| before.captured),
+            surt: &surt(&candidate.url),
             outcome,
             via: None,
         };
+        self.put(&capture, ack);
+    }
+
+    /// The same for a robots.txt.
+    pub(crate) fn robots(
+        &self,
+        url: &CrawlUrl,
+        result: &FetchResult,
+        ack: impl FnOnce(Option<&str>) -> orbweaver_store::Ack,
+    ) {
+        let capture = Capture {
+            url,
+            of: Captured::Robots,
+            result,
+            unchanged_since: None,
+            surt: &surt(url),
+            outcome: &result.outcome,
+            via: None,
+        };
+        self.put(&capture, ack);
+    }
+
+    fn put(&self, capture: &Capture<'_>, ack: impl FnOnce(Option<&str>) -> orbweaver_store::Ack) {
         let prepare = || {
             SCRATCH.with_borrow_mut(|scratch| {
                 let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
-                self.archivist.prepare(&capture, scratch)
+                self.archivist.prepare(capture, scratch)
             })
         };
-        let on_disk = result
+        let on_disk = (capture.result)
             .exchange
             .as_ref()
             .is_some_and(|it| it.spooled.is_some());

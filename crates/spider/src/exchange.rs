@@ -6,10 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, LOCATION};
-use orbweaver_model::{Limits, Protocol, Purpose, Spooled, Timestamp, TransId, Truncation};
+use orbweaver_model::{FetchRequest, Limits, Protocol, Purpose, Spooled, Timestamp, Truncation};
 
 use crate::chunks::ChunkWalk;
 use crate::deadline::Deadline;
+use crate::gate::Gate;
 use crate::gather::{Gather, Gathered};
 use crate::spool::{Spool, SpoolDir};
 use crate::status::{Action, action};
@@ -20,13 +21,10 @@ const REDIRECT_BODY_BYTES: usize = 64 << 10;
 /// Bytes of a body that must come within the time of the whole; more of it earns more time.
 const EARNS_AFTER: u64 = 1 << 20;
 
-/// Called when the request of an order has been written.
-pub(crate) type Announce<'a> = &'a (dyn Fn(TransId, Timestamp) + Sync);
-
-/// What an exchange needs to know besides its request.
+/// What an exchange needs to know besides the message it sends.
 pub(crate) struct Errand<'a> {
     pub(crate) limits: &'a Limits,
-    pub(crate) purpose: Purpose,
+    pub(crate) request: &'a FetchRequest,
     pub(crate) deadline: &'a mut Deadline,
     pub(crate) gather: Gather,
     /// Where a large body may go.
@@ -38,9 +36,8 @@ pub(crate) struct Errand<'a> {
     /// Why the fetch cannot go on, when that is our own doing.
     pub(crate) ours: &'a mut Option<String>,
     pub(crate) times: &'a mut Times,
-    pub(crate) announce: Announce<'a>,
-    pub(crate) trans: TransId,
-    /// True until it has been called: once for an order, however often it is tried.
+    pub(crate) gate: &'a dyn Gate,
+    /// True until the gate has been told: once for a request, however often it is tried.
     pub(crate) unannounced: &'a mut bool,
     pub(crate) max_body: usize,
     /// Nobody reads the decoded body.
@@ -55,6 +52,14 @@ pub(crate) struct Times {
 }
 
 impl Errand<'_> {
+    /// Asked right before the first byte of the request is written.
+    pub(crate) fn may_send(&self) -> Result<(), Failure> {
+        match self.gate.may_send(self.request) {
+            true => Ok(()),
+            false => Err(Failure::Refused),
+        }
+    }
+
     /// True while somebody waits to hear that the request has been written.
     pub(crate) fn awaits_sending(&self) -> bool {
         *self.unannounced
@@ -63,7 +68,7 @@ impl Errand<'_> {
     /// The request has been written.
     pub(crate) fn announce(&mut self, sent: Timestamp) {
         if std::mem::take(self.unannounced) {
-            (self.announce)(self.trans, sent);
+            self.gate.sent(sent);
         }
     }
 
@@ -71,11 +76,11 @@ impl Errand<'_> {
     pub(crate) fn begin_body(&mut self, status: u16, headers: &HeaderMap) {
         let limits = self.limits;
         let redirect = leads_on(status, headers);
-        let max_decoded = match self.purpose {
+        let max_decoded = match self.request.purpose {
             Purpose::Robots => limits.robots_max_bytes.min(limits.max_decoded_bytes),
             Purpose::Page => limits.max_decoded_bytes,
         };
-        self.max_body = match self.purpose {
+        self.max_body = match self.request.purpose {
             _ if redirect => REDIRECT_BODY_BYTES.min(limits.max_body_bytes),
             Purpose::Robots => limits.robots_max_bytes.min(limits.max_body_bytes),
             Purpose::Page => limits.max_body_bytes,
@@ -182,4 +187,6 @@ pub(crate) enum Failure {
     Nowhere,
     /// A time limit passed.
     Timeout(&'static str),
+    /// The gate let nothing out.
+    Refused,
 }

@@ -1,4 +1,4 @@
-//! The spider: it takes an order, holds one exchange, and brings back a result, whatever happens.
+//! The spider: it takes a request, holds one exchange, and brings back a result, whatever happens.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http::{HeaderMap, HeaderValue, Request, Uri};
 use http_body_util::Empty;
 use orbweaver_model::{
-    Clock, Exchange, FetchResult, Order, Outcome, OutcomeClass, Spooled, Timestamp, TransId,
+    Clock, Exchange, FetchRequest, FetchResult, Method, Outcome, OutcomeClass, Spooled,
 };
 
 use crate::budget::Share;
@@ -17,7 +17,8 @@ use crate::chunks::ChunkWalk;
 use crate::connect::{Connector, Link, Wire};
 use crate::deadline::Deadline;
 use crate::error::SpiderError;
-use crate::exchange::{Announce, Answer, Errand, Failure, Times, is_text};
+use crate::exchange::{Answer, Errand, Failure, Times, is_text};
+use crate::gate::{Gate, Refused};
 use crate::gather::Gather;
 use crate::options::SpiderOptions;
 use crate::outcome_of;
@@ -62,8 +63,8 @@ impl AsRef<[u8]> for Read {
 
 /// One fetch under way.
 struct Trip<'a> {
-    order: &'a Order,
-    announce: Announce<'a>,
+    request: &'a FetchRequest,
+    gate: &'a dyn Gate,
     unannounced: bool,
     deadline: Deadline,
     times: Times,
@@ -77,6 +78,29 @@ struct Trip<'a> {
 
 /// What came of asking, and whether the connection can be asked again.
 type Asked = (Result<Answer, Failure>, bool);
+
+/// Why there is no answer.
+enum Unanswered {
+    /// What became of the request.
+    Failed(Outcome),
+    /// The gate kept it from being written.
+    Refused,
+}
+
+impl From<Outcome> for Unanswered {
+    fn from(outcome: Outcome) -> Self {
+        Self::Failed(outcome)
+    }
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        match outcome_of::failure(failure) {
+            Some(outcome) => Self::Failed(outcome),
+            None => Self::Refused,
+        }
+    }
+}
 
 impl Spider {
     /// A spider that tells the time by `clock`.
@@ -101,21 +125,20 @@ impl Spider {
         })
     }
 
-    /// Carries an order out. Never fails: whatever happened is the result's outcome. `announce` is called
-    /// once, when the request has been written, if the order asks for it. Dropping the future ends the
-    /// fetch and its connection.
+    /// Carries a request out. Whatever happens to it is the result's outcome; there is none only when `gate`, which is
+    /// asked before the first byte is written, refuses. Dropping the future ends the fetch and its connection.
     pub async fn fetch(
         &self,
-        order: Order,
-        announce: &(dyn Fn(TransId, Timestamp) + Sync),
-    ) -> FetchResult {
+        request: &FetchRequest,
+        gate: &dyn Gate,
+    ) -> Result<FetchResult, Refused> {
         // What cannot be held is not begun.
         let share = self.options.memory.start().await;
         let started = (self.clock)();
         let mut trip = Trip {
-            order: &order,
-            announce,
-            unannounced: order.announce,
+            request,
+            gate,
+            unannounced: request.announce,
             deadline: Deadline::new(self.options.limits.total_timeout),
             times: Times::default(),
             connected: None,
@@ -125,16 +148,17 @@ impl Spider {
         };
         let (outcome, exchange) = match self.ask(&mut trip).await {
             Ok(answer) => {
-                let mut outcome = outcome_of::answer(&answer, &order);
+                let mut outcome = outcome_of::answer(&answer, request);
                 if self.is_read_in_part(&answer, &outcome) {
                     outcome.reason = outcome_of::IN_PART.into();
                 }
                 (
                     outcome,
-                    Some(self.exchanged(answer, &mut trip.deadline).await),
+                    Some(self.exchanged(request, answer, &mut trip.deadline).await),
                 )
             }
-            Err(outcome) => (outcome, None),
+            Err(Unanswered::Failed(outcome)) => (outcome, None),
+            Err(Unanswered::Refused) => return Err(Refused),
         };
         let cut = exchange.as_ref().and_then(|it| it.truncated);
         let ours = trip.ours.take();
@@ -152,7 +176,7 @@ impl Spider {
             true => started.after(ours).min(ended),
             false => started,
         };
-        FetchResult {
+        Ok(FetchResult {
             outcome,
             started,
             sent: trip.times.sent,
@@ -161,12 +185,11 @@ impl Spider {
             wire_bytes: trip.wire_bytes,
             connected: trip.connected,
             exchange,
-            order,
-        }
+        })
     }
 
-    async fn ask(&self, trip: &mut Trip<'_>) -> Result<Answer, Outcome> {
-        let (ip, url) = (trip.order.ip, trip.order.url());
+    async fn ask(&self, trip: &mut Trip<'_>) -> Result<Answer, Unanswered> {
+        let (ip, url) = (trip.request.ip, &trip.request.url);
         self.connector.check(ip, url.port())?;
         let address = SocketAddr::new(ip, url.port());
         let place = self.pool.place(address, url);
@@ -182,7 +205,7 @@ impl Spider {
                 // The server closed it meanwhile: that is no answer, and a new connection is due. Unless
                 // gaps are counted: it may have seen the request, and would see the next too early.
                 (Err(Failure::Unanswered), _)
-                    if !trip.order.announce || trip.times.sent.is_none() =>
+                    if !trip.request.announce || trip.times.sent.is_none() =>
                 {
                     break;
                 }
@@ -194,7 +217,7 @@ impl Spider {
                         (Wire::Http2(_), true) => {}
                         (Wire::Http2(_), false) => self.pool.discard(place),
                     }
-                    return result.map_err(outcome_of::failure);
+                    return result.map_err(Unanswered::from);
                 }
             }
         }
@@ -205,7 +228,7 @@ impl Spider {
         if reusable {
             self.pool.park(place, link);
         }
-        result.map_err(outcome_of::failure)
+        result.map_err(Unanswered::from)
     }
 
     /// Asks on a connection that was used before.
@@ -228,7 +251,7 @@ impl Spider {
 
     async fn connect(&self, address: SocketAddr, trip: &mut Trip<'_>) -> Result<Link, Outcome> {
         let mut connected = None;
-        let url = trip.order.url();
+        let url = &trip.request.url;
         let link = self
             .connector
             .connect(address, url, &mut trip.deadline, &mut connected, &self.pool)
@@ -250,7 +273,7 @@ impl Spider {
         let discard = self.options.discard_decoded;
         let errand = Errand {
             limits: &self.options.limits,
-            purpose: trip.order.purpose,
+            request: trip.request,
             deadline: &mut trip.deadline,
             gather: Gather::new(share, discard, self.options.spool.is_some()),
             spool_dir: self.options.spool.as_ref(),
@@ -258,8 +281,7 @@ impl Spider {
             walk: ChunkWalk::new(),
             ours: &mut trip.ours,
             times: &mut trip.times,
-            announce: trip.announce,
-            trans: trip.order.trans,
+            gate: trip.gate,
             unannounced: &mut trip.unannounced,
             max_body: 0,
             discard,
@@ -270,18 +292,23 @@ impl Spider {
         };
         Ok(match &mut link.wire {
             Wire::Http1(http1) => {
-                let request = self.http1_request(trip.order).ok_or_else(unaskable)?;
+                let request = self.http1_request(trip.request).ok_or_else(unaskable)?;
                 http1.exchange(request, errand).await
             }
             Wire::Http2(http2) => {
-                let request = self.http2_request(trip.order).ok_or_else(unaskable)?;
+                let request = self.http2_request(trip.request).ok_or_else(unaskable)?;
                 let result = http2.exchange(request, errand, &*self.clock).await;
                 (result, http2.is_ready())
             }
         })
     }
 
-    async fn exchanged(&self, answer: Answer, deadline: &mut Deadline) -> Exchange {
+    async fn exchanged(
+        &self,
+        asked: &FetchRequest,
+        answer: Answer,
+        deadline: &mut Deadline,
+    ) -> Exchange {
         let limits = &self.options.limits;
         let body = match &answer.spooled {
             Some(spooled) if !self.options.discard_decoded && is_text(&answer.headers) => {
@@ -292,6 +319,7 @@ impl Spider {
         };
         let read = body.len().min(limits.max_decoded_bytes);
         Exchange {
+            method: asked.method,
             request: answer.request,
             response: answer.response,
             spooled: answer.spooled,
@@ -338,47 +366,38 @@ impl Spider {
         })
     }
 
-    fn http1_request(&self, order: &Order) -> Option<Request<Empty<Bytes>>> {
-        let url = order.url();
+    fn http1_request(&self, asked: &FetchRequest) -> Option<Request<Empty<Bytes>>> {
+        let url = &asked.url;
         let mut request = Request::new(Empty::new());
-        *request.method_mut() = self.method(order);
+        *request.method_mut() = method(asked);
         *request.uri_mut() = Uri::from(PathAndQuery::try_from(url.target()).ok()?);
         let mut headers = HeaderMap::with_capacity(4);
         headers.insert(HOST, HeaderValue::from_str(url.authority()).ok()?);
-        self.add_headers(order, &mut headers);
+        self.add_headers(asked, &mut headers);
         *request.headers_mut() = headers;
         Some(request)
     }
 
-    fn http2_request(&self, order: &Order) -> Option<Request<Empty<Bytes>>> {
+    fn http2_request(&self, asked: &FetchRequest) -> Option<Request<Empty<Bytes>>> {
         let mut request = Request::new(Empty::new());
-        *request.method_mut() = self.method(order);
-        *request.uri_mut() = Uri::try_from(order.url().as_str()).ok()?;
-        self.add_headers(order, request.headers_mut());
+        *request.method_mut() = method(asked);
+        *request.uri_mut() = Uri::try_from(asked.url.as_str()).ok()?;
+        self.add_headers(asked, request.headers_mut());
         Some(request)
     }
 
-    /// A repeated attempt asks for the document: either HEAD failed, or it told of a change.
-    fn method(&self, order: &Order) -> Method {
-        let candidate = &order.candidate;
-        match self.options.head_first && candidate.attempts == 0 && candidate.revisit.is_some() {
-            true => Method::HEAD,
-            false => Method::GET,
-        }
-    }
-
-    fn add_headers(&self, order: &Order, headers: &mut HeaderMap) {
+    fn add_headers(&self, asked: &FetchRequest, headers: &mut HeaderMap) {
         headers.insert(USER_AGENT, self.user_agent.clone());
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(ACCEPT_ENCODING, ENCODINGS);
-        let Some(before) = &order.candidate.revisit else {
+        let Some(known) = &asked.known else {
             return;
         };
         // Both, because a server may know only one of them; one that knows both goes by the ETag
         // (RFC 9110, 13.2.2). What came as a header can be written as one, save for odd bytes.
         let conditions = [
-            (IF_NONE_MATCH, &before.etag),
-            (IF_MODIFIED_SINCE, &before.last_modified),
+            (IF_NONE_MATCH, &known.etag),
+            (IF_MODIFIED_SINCE, &known.last_modified),
         ];
         for (name, value) in conditions {
             let value = value.as_deref().map(HeaderValue::from_str);
@@ -386,5 +405,12 @@ impl Spider {
                 headers.insert(name, value);
             }
         }
+    }
+}
+
+fn method(asked: &FetchRequest) -> http::Method {
+    match asked.method {
+        Method::Get => http::Method::GET,
+        Method::Head => http::Method::HEAD,
     }
 }

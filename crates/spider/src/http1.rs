@@ -97,6 +97,9 @@ impl Http1 {
         mut errand: Errand<'_>,
     ) -> (Result<Answer, Failure>, bool) {
         let limits = errand.limits;
+        if let Err(refused) = errand.may_send() {
+            return (Err(refused), self.is_ready().await);
+        }
         self.tap
             .lock()
             .begin(limits.max_header_bytes, errand.gather.allowance());

@@ -184,6 +184,7 @@ impl Http2 {
             Some(Err(_)) => return Err(Failure::Unanswered),
             None => return Err(timeout),
         }
+        errand.may_send()?;
         let mut response = pin!(self.sender.send_request(request));
         // The first poll hands the request to the connection's task, which writes it at once.
         let early = poll_fn(|cx| Poll::Ready(response.as_mut().poll(cx))).await;

@@ -25,8 +25,6 @@ pub struct SpiderOptions {
     pub max_idle_connections: usize,
     /// How long an unused connection is kept.
     pub idle_keep: Duration,
-    /// Documents that were fetched before are asked for with HEAD first.
-    pub head_first: bool,
     /// Memory for bodies, shared by all fetches and held until their results are dropped.
     pub memory: ByteBudget,
     /// Where bodies go that are too large for memory; none keeps all of them in memory.
@@ -58,7 +56,6 @@ impl Default for SpiderOptions {
             // Longer than the usual second between two requests to a host, shorter than the five
             // seconds after which common servers close an idle connection themselves.
             idle_keep: Duration::from_secs(4),
-            head_first: false,
             memory: ByteBudget::new(128 << 20, 16 << 20),
             spool: None,
             discard_decoded: false,

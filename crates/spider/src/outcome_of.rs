@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use orbweaver_model::{Order, Outcome, OutcomeClass, Purpose, Truncation};
+use orbweaver_model::{FetchRequest, Outcome, OutcomeClass, Purpose, Truncation};
 
 use crate::deadline::Deadline;
 use crate::exchange::{Answer, Failure, leads_on};
 use crate::status::{Action, action};
 
-/// The outcome of an order that got an answer. The status decides; only where it promises a document
+/// The outcome of a request that got an answer. The status decides; only where it promises a document
 /// does the state of the body matter.
-pub(crate) fn answer(answer: &Answer, order: &Order) -> Outcome {
+pub(crate) fn answer(answer: &Answer, request: &FetchRequest) -> Outcome {
     match action(answer.status) {
-        Action::Store if answer.status == 304 && order.candidate.revisit.is_some() => {
+        Action::Store if answer.status == 304 && request.known.is_some() => {
             Outcome::because(OutcomeClass::Success, "not modified")
         }
-        Action::Store => document(answer, order.purpose),
+        Action::Store => document(answer, request.purpose),
         Action::Follow { .. } if leads_on(answer.status, &answer.headers) => {
             Outcome::plain(OutcomeClass::RedirectFollowed)
         }
@@ -78,8 +78,8 @@ fn cut_reason(cut: Truncation) -> &'static str {
 }
 
 /// The outcome of an order that got no answer.
-pub(crate) fn failure(failure: Failure) -> Outcome {
-    match failure {
+pub(crate) fn failure(failure: Failure) -> Option<Outcome> {
+    Some(match failure {
         Failure::Unanswered => {
             Outcome::because(OutcomeClass::FailedProtocol, "closed without an answer")
         }
@@ -88,7 +88,8 @@ pub(crate) fn failure(failure: Failure) -> Outcome {
         }
         Failure::Protocol(reason) => Outcome::because(OutcomeClass::FailedProtocol, reason),
         Failure::Timeout(reason) => Outcome::because(OutcomeClass::FailedTimeout, reason),
-    }
+        Failure::Refused => return None,
+    })
 }
 
 /// What is said of a document that is whole and was read in part.

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use orbweaver_model::{Exchange, Limits, Protocol, Truncation};
+use orbweaver_model::{Exchange, Limits, Method, Protocol, Truncation};
 
 use crate::decode::{Decoder, Flow};
 use crate::framing::{Chunks, Framing, final_head};
@@ -26,6 +26,10 @@ pub fn reread(
     };
     let body = decoded(framed, &headers, limits);
     Some(Exchange {
+        method: match request.starts_with(b"HEAD ") {
+            true => Method::Head,
+            false => Method::Get,
+        },
         request,
         head_len: head.end,
         status,

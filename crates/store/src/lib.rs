@@ -39,7 +39,7 @@ pub use exchange::{Found, StoredExchange, beginning_at, exchange_at, get};
 pub use options::StoreOptions;
 pub use places::{Place, Places};
 pub use repair::repair;
-pub use warc::prepare::{Archivist, Capture, Prepared, Scratch};
+pub use warc::prepare::{Archivist, Capture, Captured, Prepared, Scratch};
 pub use warc::reader::{RecordHead, Records, StoredRecord, read_at};
 pub use warc::recover::{Cut, Recovery, Skipped, each_line};
 pub use warc::writer::{Location, Writer};

@@ -23,9 +23,6 @@ pub struct StoreOptions {
     pub queue_bytes: usize,
     /// Time until a failed write is tried again.
     pub retry: Duration,
-    /// True when results come from other processes, which say neither how a URL was found nor how many
-    /// bytes were read; the metadata records then leave both out.
-    pub remote: bool,
 }
 
 impl Default for StoreOptions {
@@ -42,7 +39,6 @@ impl Default for StoreOptions {
             linger: Duration::from_millis(25),
             queue_bytes: 16 << 20,
             retry: Duration::from_secs(1),
-            remote: false,
         }
     }
 }

@@ -88,8 +88,8 @@ pub(crate) enum Work {
 /// An order that is out.
 #[derive(Debug)]
 pub(crate) struct Out {
-    /// The URL; of a robots.txt only the host.
-    pub(crate) key: UrlKey,
+    /// The URL; none for a robots.txt, which is in no index.
+    pub(crate) key: Option<UrlKey>,
     pub(crate) ip: IpAddr,
     /// When the order was made.
     pub(crate) since: Timestamp,
@@ -201,7 +201,7 @@ impl Slot {
     pub(crate) fn order_of(&self, key: UrlKey) -> Option<(u16, u32, &Out)> {
         (0..).zip(self.places()).find_map(|(active, place)| {
             let out = place.out.as_ref()?;
-            (out.key == key && out.job.is_none()).then_some((active, place.generation, out))
+            (out.key == Some(key)).then_some((active, place.generation, out))
         })
     }
 

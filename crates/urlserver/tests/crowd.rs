@@ -80,7 +80,7 @@ impl World {
         while self.now < end {
             self.now = self.now.after(Duration::from_millis(50));
             for order in std::mem::take(&mut self.flights) {
-                let is_robots = order.purpose == Purpose::Robots;
+                let is_robots = order.purpose() == Purpose::Robots;
                 self.heart.done(
                     order.trans,
                     Done {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use orbweaver_model::{
     Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, RobotsRecord,
-    Timestamp, TransId,
+    Subject, Timestamp, TransId,
 };
 use orbweaver_urlserver::{Action, Done, Heart, Notice, Resolved, RobotsAnswer, UrlServerOptions};
 
@@ -155,7 +155,7 @@ impl World {
         let (now, host) = (self.stamp(), order.url().host());
         let honest = is_honest(host);
         let failed = !honest && self.kind == Kind::Failing;
-        let robots = (order.purpose == Purpose::Robots).then(|| match self.kind {
+        let robots = (order.purpose() == Purpose::Robots).then(|| match self.kind {
             Kind::Robots if !honest => RobotsAnswer::Fetched {
                 status: 200,
                 body: self.body.clone(),
@@ -180,7 +180,7 @@ impl World {
 
     /// How long an order takes, in milliseconds.
     fn takes(&self, order: &Order) -> u64 {
-        let robots = order.purpose == Purpose::Robots;
+        let robots = order.purpose() == Purpose::Robots;
         match self.kind {
             _ if is_honest(order.url().host()) => 20,
             Kind::Slow => 30_000,
@@ -218,8 +218,8 @@ impl World {
                 let host = order.url().host().to_owned();
                 assert!(!is_honest(&host), "{host} has answered in time");
                 self.heart.given_up(order.trans, now);
-                if order.purpose == Purpose::Page {
-                    self.take_back(vec![order.candidate], None);
+                if let Subject::Page(candidate) = order.subject {
+                    self.take_back(vec![candidate], None);
                 }
                 *self.given_up.entry(host).or_default() += 1;
             }

@@ -119,12 +119,12 @@ impl Bench {
                     let order = self.out.swap_remove(usize::from(pick) % self.out.len());
                     self.done(
                         order.trans,
-                        (order.purpose == Purpose::Robots).then_some(answer),
+                        (order.purpose() == Purpose::Robots).then_some(answer),
                     );
                     if answer % 2 == 0 {
                         self.done(order.trans, Some(answer));
                     }
-                    if order.purpose == Purpose::Page {
+                    if order.purpose() == Purpose::Page {
                         assert!(self.inside.remove(order.url().as_str()));
                     }
                     self.over.push(order.trans);
@@ -291,7 +291,7 @@ impl Bench {
         let pages = self
             .out
             .iter()
-            .filter(|order| order.purpose == Purpose::Page);
+            .filter(|order| order.purpose() == Purpose::Page);
         assert_eq!(
             census.queued + census.leftover + pages.count(),
             self.inside.len()

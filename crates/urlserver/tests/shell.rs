@@ -106,8 +106,8 @@ fn candidate(url: &str) -> Candidate {
 impl Rig {
     async fn finish(&self, order: &Order) {
         let now = (self.clock)();
-        let robots =
-            (order.purpose == Purpose::Robots).then_some(RobotsAnswer::Unavailable { status: 404 });
+        let robots = (order.purpose() == Purpose::Robots)
+            .then_some(RobotsAnswer::Unavailable { status: 404 });
         let done = Done {
             sent: Some(now),
             first_byte: Some(now),

@@ -356,7 +356,7 @@ impl Sim {
     fn fly(&mut self, order: Order) {
         let host = order.url().host().to_owned();
         let origin = order.url().origin().to_owned();
-        match order.purpose {
+        match order.purpose() {
             Purpose::Page => {
                 assert!(self.claimed.contains(order.url().as_str()));
                 assert!(
@@ -366,7 +366,7 @@ impl Sim {
                 let denied = temper(&host) == Temper::Rules || temper(&host) == Temper::Moved;
                 assert!(!(denied && order.url().path().starts_with("/private")));
             }
-            Purpose::Robots => assert_eq!(order.candidate.doc_id, 0),
+            Purpose::Robots => assert!(order.page().is_none()),
         }
         if let Some(until) = self.held.get(&host) {
             assert!(self.now >= *until, "{host} asked for patience");
@@ -469,7 +469,7 @@ impl Sim {
         self.hosts.get_mut(&host).unwrap().open -= 1;
         self.ips.get_mut(&flight.order.ip).unwrap().open -= 1;
         let answered = flight.first_byte.is_some();
-        let robots = (flight.order.purpose == Purpose::Robots)
+        let robots = (flight.order.purpose() == Purpose::Robots)
             .then(|| self.robots_answer(&flight.order, answered));
         let done = Done {
             sent: flight.sent.map(stamp),
@@ -479,7 +479,7 @@ impl Sim {
             failed: flight.first_byte.is_none(),
             robots,
         };
-        let patience = self.dice.percent(1) && flight.order.purpose == Purpose::Page && answered;
+        let patience = self.dice.percent(1) && flight.order.purpose() == Purpose::Page && answered;
         if patience {
             let seconds = if self.dice.percent(20) {
                 400
@@ -491,8 +491,7 @@ impl Sim {
             let held = self.held.entry(host).or_default();
             *held = (*held).max(until - until % 1000);
         }
-        let candidate = flight.order.candidate.clone();
-        if flight.order.purpose == Purpose::Page {
+        if let Some(candidate) = flight.order.page().cloned() {
             if patience {
                 assert!(self.claimed.remove(candidate.url.as_str()));
                 let queue = self.index.entry(candidate.key.host).or_default();

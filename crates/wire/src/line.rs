@@ -102,7 +102,8 @@ pub fn write_order(order: &Order, dialect: Dialect, out: &mut Vec<u8>) -> bool {
     let Some(trans) = trans_number(order.trans) else {
         return false;
     };
-    let (doc_id, ip, url) = (order.candidate.doc_id, order.ip, order.url());
+    let doc_id = order.page().map_or(0, |page| page.doc_id);
+    let (ip, url) = (order.ip, order.url());
     // Writing to a Vec does not fail.
     let _ = match dialect {
         Dialect::Push => writeln!(out, "{trans} {doc_id} {ip} {url}"),

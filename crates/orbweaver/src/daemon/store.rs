@@ -81,7 +81,6 @@ fn announce(what: &str, door: &Door) {
 fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Keeper> {
     let options = StoreOptions {
         rotate_bytes: settings.rotate,
-        remote: true,
         ..StoreOptions::default()
     };
     let (writer, recovery) = WarcWriter::open(dir.path(), options)?;

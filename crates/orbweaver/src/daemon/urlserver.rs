@@ -20,7 +20,7 @@ use anyhow::Result;
 use orbweaver_config::UrlServerSettings;
 use orbweaver_docindex::Reader;
 use orbweaver_model::{
-    Candidate, Clock, CrawlUrl, Event, Order, Outcome, OutcomeClass, Purpose, Report, TransId,
+    Clock, CrawlUrl, Event, FetchResult, Order, Outcome, OutcomeClass, Report, Subject, Visit,
 };
 use orbweaver_urlserver::{Resend, RobotsAnswer};
 use orbweaver_wire::{
@@ -338,9 +338,7 @@ impl LineDesk {
     /// The end of an order whose result nobody here will see. A robots.txt that cannot be read is as good as none:
     /// whoever runs a URL server without a store has taken that upon himself, and is warned at the start.
     async fn end_unseen(&mut self, mut over: Over, order: Order) {
-        if order.purpose == Purpose::Robots {
-            over.done.robots = Some(RobotsAnswer::Unavailable { status: 404 });
-        } else {
+        if let Subject::Page(candidate) = order.subject {
             let said = "a spider said DONE; what came of it is with its store";
             let report = Report {
                 outcome: Outcome::because(OutcomeClass::Success, said),
@@ -348,13 +346,15 @@ impl LineDesk {
                 ..Report::unasked(Outcome::plain(OutcomeClass::Success), (self.clock)())
             };
             let event = Event::Done {
-                key: order.candidate.key,
+                key: candidate.key,
                 report,
                 links: Vec::new(),
                 revisit: None,
                 archived: None,
             };
             self.counter.harvest.indexer.event(event, None);
+        } else {
+            over.done.robots = Some(RobotsAnswer::Unavailable { status: 404 });
         }
         self.end(over).await;
     }
@@ -401,9 +401,28 @@ impl LineDesk {
                 let now = (self.clock)();
                 let limits = &self.counter.harvest.limits;
                 let took = Duration::from_millis(record.millis.into());
-                let result = restore::result(record, order, sent, now, limits);
-                let (done, decision) = self.counter.judge(&result).await;
-                self.counter.keep(result, decision, permit);
+                let result = restore::result(record, sent, now, limits);
+                let result = FetchResult {
+                    connected: result.exchange.is_some().then_some(order.ip),
+                    ..result
+                };
+                let done = match order.subject {
+                    Subject::Robots(url) => {
+                        let done = self.counter.judge_robots(&url, &result);
+                        self.counter.keep_robots(&url, &result);
+                        done
+                    }
+                    Subject::Page(candidate) => {
+                        let visit = Visit {
+                            candidate,
+                            ip: Some(order.ip),
+                            result,
+                        };
+                        let (done, decision) = self.counter.judge(&visit).await;
+                        self.counter.keep(visit, decision, permit);
+                        done
+                    }
+                };
                 if let Some(over) = self.orders.result(number, done, took, now) {
                     self.end(over).await;
                 }
@@ -429,25 +448,13 @@ impl LineDesk {
         if entry.fate.as_ref().is_some_and(|fate| fate.due.is_none()) {
             return;
         }
-        let order = unknown_order(harvest.candidate(entry));
-        let result = restore::result(record, order, None, (self.clock)(), &harvest.limits);
-        let (_, decision) = self.counter.judge(&result).await;
-        self.counter.keep(result, decision, permit);
-    }
-}
-
-/// An order of which nothing is known but what it was for.
-fn unknown_order(candidate: Candidate) -> Order {
-    Order {
-        trans: TransId {
-            generation: 0,
-            slot: 0,
-            active: 0,
-        },
-        ip: std::net::Ipv4Addr::UNSPECIFIED.into(),
-        candidate,
-        purpose: Purpose::Page,
-        announce: false,
+        let visit = Visit {
+            candidate: harvest.candidate(entry),
+            ip: None,
+            result: restore::result(record, None, (self.clock)(), &harvest.limits),
+        };
+        let (_, decision) = self.counter.judge(&visit).await;
+        self.counter.keep(visit, decision, permit);
     }
 }
 

@@ -111,7 +111,6 @@ pub(super) fn spider_options(settings: &Settings, policy: AddressPolicy) -> Resu
             insecure: settings.insecure,
             extra_roots_pem,
         },
-        head_first: settings.head_first,
         memory: body_budget(settings),
         ..SpiderOptions::default()
     })

@@ -11,10 +11,10 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LINK};
 use orbweaver_extract::{Page, read, read_sitemap};
 use orbweaver_intake::{Canonicalizer, parse_seeds, surt};
 use orbweaver_model::{
-    Candidate, CrawlUrl, Limits, LinkKind, Order, Protocol, Purpose, Timestamp, TransId, UrlKey,
+    CrawlUrl, FetchRequest, Limits, LinkKind, Method, Protocol, Purpose, Timestamp,
 };
 use orbweaver_robots::Robots;
-use orbweaver_spider::{AddressPolicy, Spider, SpiderOptions, reread};
+use orbweaver_spider::{AddressPolicy, Open, Spider, SpiderOptions, reread};
 use orbweaver_store::{IndexLine, Records};
 use orbweaver_wire::line::read_order;
 use orbweaver_wire::{
@@ -172,8 +172,9 @@ fn exchange(input: &[u8]) {
             // The client may have heard enough.
             let _ = stream.write_all(&answer);
         });
-        let order = order(&format!("http://127.0.0.1:{}/", address.port()));
-        let result = lab.runtime.block_on(lab.spider.fetch(order, &|_, _| {}));
+        let request = request(&format!("http://127.0.0.1:{}/", address.port()));
+        let result = lab.runtime.block_on(lab.spider.fetch(&request, &Open));
+        let result = result.unwrap();
         server.join().unwrap();
         if let Some(exchange) = result.exchange {
             assert!(exchange.body.len() <= 1 << 20);
@@ -183,25 +184,13 @@ fn exchange(input: &[u8]) {
     });
 }
 
-fn order(url: &str) -> Order {
-    Order {
-        trans: TransId {
-            generation: 1,
-            slot: 2,
-            active: 3,
-        },
+fn request(url: &str) -> FetchRequest {
+    FetchRequest {
+        url: CrawlUrl::from_canonical(url).unwrap(),
         ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        candidate: Candidate {
-            key: UrlKey { host: 1, url: 2 },
-            doc_id: 1,
-            url: CrawlUrl::from_canonical(url).unwrap(),
-            kind: LinkKind::A,
-            depth: 1,
-            attempts: 0,
-            chain: Vec::new(),
-            revisit: None,
-        },
         purpose: Purpose::Page,
+        method: Method::Get,
+        known: None,
         announce: false,
     }
 }

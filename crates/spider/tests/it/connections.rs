@@ -1,13 +1,15 @@
 //! How connections are made, kept, left and mistrusted.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use orbweaver_model::OutcomeClass as C;
-use orbweaver_model::{Order, TransId};
+use orbweaver_model::{FetchRequest, Timestamp};
+use orbweaver_spider::{Gate, Open, Refused};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::server::{Act, LOCAL, Site, body, class, fetch, ok, options, order, spider, with};
+use crate::server::{Act, LOCAL, Site, body, class, fetch, ok, options, request, spider, with};
 
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
@@ -67,20 +69,66 @@ async fn sending_is_announced_once_and_only_on_request() {
     ]])
     .await;
     let spider = spider(options());
-    let announced = Mutex::new(Vec::new());
-    let announce = |trans: TransId, at| announced.lock().unwrap().push((trans, at));
+    let gate = Watched::default();
     for (body_wanted, asked) in [("one", true), ("two", true), ("three", false)] {
-        let order = Order {
+        let request = FetchRequest {
             announce: asked,
-            ..order(&site.url("/"), LOCAL)
+            ..request(&site.url("/"), LOCAL)
         };
-        let trans = order.trans;
-        let result = spider.fetch(order, &announce).await;
+        let result = spider.fetch(&request, &gate).await.unwrap();
         assert_eq!(body(&result), body_wanted.as_bytes());
-        let calls = std::mem::take(&mut *announced.lock().unwrap());
-        assert_eq!(calls.len(), usize::from(asked), "{body_wanted}");
-        assert!(calls.iter().all(|(to, _)| *to == trans));
+        let told = std::mem::take(&mut *gate.told.lock().unwrap());
+        assert_eq!(told.len(), usize::from(asked), "{body_wanted}");
+        assert!(told.iter().all(|at| Some(*at) == result.sent));
     }
+}
+
+/// A gate that closes when it is told to, and remembers what it was told.
+#[derive(Default)]
+struct Watched {
+    is_closed: AtomicBool,
+    asked: AtomicUsize,
+    told: Mutex<Vec<Timestamp>>,
+}
+
+impl Gate for Watched {
+    fn may_send(&self, _request: &FetchRequest) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        !self.is_closed.load(Ordering::Relaxed)
+    }
+
+    fn sent(&self, at: Timestamp) {
+        self.told.lock().unwrap().push(at);
+    }
+}
+
+#[tokio::test]
+async fn a_closed_gate_lets_no_byte_out_and_keeps_the_connection() {
+    let site = Site::start(vec![vec![
+        Act::Read,
+        Act::Send(ok("one")),
+        Act::Read,
+        Act::Send(ok("two")),
+    ]])
+    .await;
+    let spider = spider(options());
+    let gate = Watched::default();
+    let request = FetchRequest {
+        announce: true,
+        ..request(&site.url("/"), LOCAL)
+    };
+    // On a fresh connection, then on the one that is kept: the site has one script, and sees one connection.
+    let close = |closed| gate.is_closed.store(closed, Ordering::Relaxed);
+    for wanted in [None, Some("one"), None, None, Some("two")] {
+        close(wanted.is_none());
+        let result = spider.fetch(&request, &gate).await;
+        match wanted {
+            Some(wanted) => assert_eq!(body(&result.unwrap()), wanted.as_bytes()),
+            None => assert_eq!(result.unwrap_err(), Refused),
+        }
+    }
+    assert_eq!(gate.asked.load(Ordering::Relaxed), 5);
+    assert_eq!(gate.told.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -94,11 +142,12 @@ async fn a_request_is_not_repeated_where_gaps_are_counted() {
     let spider = spider(options());
     let mut classes = Vec::new();
     for _ in 0..3 {
-        let order = Order {
+        let request = FetchRequest {
             announce: true,
-            ..order(&site.url("/"), LOCAL)
+            ..request(&site.url("/"), LOCAL)
         };
-        classes.push(spider.fetch(order, &|_, _| {}).await.outcome.class);
+        let result = spider.fetch(&request, &Open).await.unwrap();
+        classes.push(result.outcome.class);
     }
     assert_eq!(classes, [C::Success, C::FailedProtocol, C::Success]);
 }
@@ -324,13 +373,13 @@ async fn refused_addresses_and_ports_are_not_touched() {
         "10.0.0.1",
         "0.0.0.0",
     ] {
-        let order = order(&site.url("/"), ip.parse().unwrap());
-        let result = spider.fetch(order, &|_, _| {}).await;
+        let request = request(&site.url("/"), ip.parse().unwrap());
+        let result = spider.fetch(&request, &Open).await.unwrap();
         assert_eq!(class(&result), C::DeniedPolicy, "{ip}");
         assert_eq!((result.connected, result.wire_bytes), (None, 0));
     }
-    let order = order("http://example.org:25/", "127.66.0.1".parse().unwrap());
-    let result = spider.fetch(order, &|_, _| {}).await;
+    let request = request("http://example.org:25/", "127.66.0.1".parse().unwrap());
+    let result = spider.fetch(&request, &Open).await.unwrap();
     assert_eq!(class(&result), C::DeniedPolicy);
     assert_eq!(result.outcome.reason, "port of another protocol");
     assert_eq!(site.connections(), 0);

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use orbweaver_model::{
-    Candidate, Clock, CrawlUrl, FetchResult, LinkKind, Order, OutcomeClass, Purpose, Timestamp,
-    TransId, UrlKey,
+    Clock, CrawlUrl, FetchRequest, FetchResult, Method, OutcomeClass, Purpose, Timestamp,
 };
-use orbweaver_spider::{AddressPolicy, Spider, SpiderOptions};
+use orbweaver_spider::{AddressPolicy, Open, Spider, SpiderOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -142,37 +141,25 @@ pub(crate) fn spider(options: SpiderOptions) -> Spider {
     Spider::new(options, clock()).unwrap()
 }
 
-pub(crate) fn order(url: &str, ip: IpAddr) -> Order {
-    Order {
-        trans: TransId {
-            generation: 1,
-            slot: 2,
-            active: 3,
-        },
+pub(crate) fn request(url: &str, ip: IpAddr) -> FetchRequest {
+    FetchRequest {
+        url: CrawlUrl::from_canonical(url).unwrap(),
         ip,
-        candidate: Candidate {
-            key: UrlKey { host: 1, url: 2 },
-            doc_id: 1,
-            url: CrawlUrl::from_canonical(url).unwrap(),
-            kind: LinkKind::A,
-            depth: 1,
-            attempts: 0,
-            chain: Vec::new(),
-            revisit: None,
-        },
         purpose: Purpose::Page,
+        method: Method::Get,
+        known: None,
         announce: false,
     }
 }
 
 pub(crate) async fn fetch(spider: &Spider, url: &str) -> FetchResult {
-    spider.fetch(order(url, LOCAL), &|_, _| {}).await
+    spider.fetch(&request(url, LOCAL), &Open).await.unwrap()
 }
 
 pub(crate) async fn fetch_robots(spider: &Spider, url: &str) -> FetchResult {
-    let mut order = order(url, LOCAL);
-    order.purpose = Purpose::Robots;
-    spider.fetch(order, &|_, _| {}).await
+    let mut request = request(url, LOCAL);
+    request.purpose = Purpose::Robots;
+    spider.fetch(&request, &Open).await.unwrap()
 }
 
 /// Asks a server that gives this answer once and closes.

@@ -7,10 +7,11 @@
 //! the original. A response has no block digest: the gzip CRC covers the whole record, and a second
 //! SHA-1 would add 12 µs to a 16 KB page.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-use orbweaver_model::{Exchange, FetchResult, Outcome, Protocol, Purpose, Timestamp};
+use orbweaver_model::{Candidate, CrawlUrl, Exchange, FetchResult, Outcome, Protocol, Timestamp};
 
 use crate::cdxj::IndexLine;
 use crate::date::Date;
@@ -38,11 +39,31 @@ pub(crate) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/s
 /// What the index says where there is no payload to have a digest.
 pub(crate) const NO_DIGEST: &str = "-";
 
+/// What a capture is of, as far as whoever brings it knows.
+#[derive(Clone, Copy, Debug)]
+pub enum Captured<'a> {
+    /// A page, and how it was found.
+    Page(&'a Candidate),
+    /// A robots.txt.
+    Robots,
+    /// A record of a spider elsewhere: how its URL was found, and what it cost, is not known.
+    Record {
+        /// The document's number; none for a robots.txt.
+        doc_id: Option<NonZeroU32>,
+    },
+}
+
 /// What is to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
-    /// The spider's result.
+    /// What was asked for.
+    pub url: &'a CrawlUrl,
+    /// What it is.
+    pub of: Captured<'a>,
+    /// What came.
     pub result: &'a FetchResult,
+    /// When the document was captured that a server says has not changed since (304); none when it was not asked that.
+    pub unchanged_since: Option<Timestamp>,
     /// The key under which the URL is indexed, a SURT.
     pub surt: &'a str,
     /// What became of the URL in the end.
@@ -95,7 +116,6 @@ pub struct Archivist {
     layout: Layout,
     digests: Arc<Digests>,
     level: u8,
-    remote: bool,
 }
 
 /// What the records of one group say in common.
@@ -107,8 +127,6 @@ struct Common<'a> {
     shared: String,
     /// Identifier of the response or revisit.
     id: RecordId,
-    /// Whether how the URL was found is unknown.
-    remote: bool,
 }
 
 /// The record that holds the same payload already.
@@ -125,7 +143,6 @@ impl Archivist {
             layout,
             digests,
             level: options.compression_level,
-            remote: options.remote,
         }
     }
 
@@ -166,9 +183,8 @@ impl Archivist {
             capture,
             exchange,
             date,
-            shared: shared_fields(capture.result, exchange, date),
+            shared: shared_fields(capture, exchange, date),
             id: scratch.ids.next(),
-            remote: self.remote,
         };
         let mut bytes = std::mem::take(&mut scratch.group);
         bytes.clear();
@@ -303,12 +319,11 @@ impl Common<'_> {
 
     /// When the document was captured that the server says is still the same.
     fn unchanged(&self) -> Option<Timestamp> {
-        let before = self.capture.result.order.candidate.revisit.as_ref()?;
-        (self.exchange.status == 304).then_some(before.captured)
+        (self.capture.unchanged_since).filter(|_| self.exchange.status == 304)
     }
 
     fn not_modified(&self, scratch: &mut Scratch, since: Timestamp, out: &mut Vec<u8>) -> u64 {
-        let url = self.capture.result.order.url();
+        let url = self.capture.url;
         self.begin(&mut scratch.press, "revisit", self.id)
             .text("Content-Type", "application/http;msgtype=response")
             .text("WARC-Profile", NOT_MODIFIED)
@@ -334,12 +349,13 @@ impl Common<'_> {
     fn fields(&self, original: Option<&Original>) -> String {
         use std::fmt::Write as _;
         let Capture {
+            of,
             result,
             surt,
             outcome,
             via,
+            ..
         } = self.capture;
-        let candidate = &result.order.candidate;
         let mut fields = String::with_capacity(512);
         // Writing to a String does not fail.
         let mut field = |name: &str, value: &dyn std::fmt::Display| {
@@ -351,18 +367,25 @@ impl Common<'_> {
             field("reason", &one_line(&outcome.reason));
         }
         field("fetchTimeMs", &result.millis());
-        if !self.remote {
-            field("wireBytes", &result.wire_bytes);
-            field("hopsFromSeed", &candidate.depth);
-            field("kind", &candidate.kind.as_str());
-            field("attempts", &(u32::from(candidate.attempts) + 1));
+        match of {
+            Captured::Page(candidate) => {
+                field("wireBytes", &result.wire_bytes);
+                field("hopsFromSeed", &candidate.depth);
+                field("kind", &candidate.kind.as_str());
+                field("attempts", &(u32::from(candidate.attempts) + 1));
+            }
+            Captured::Robots => field("wireBytes", &result.wire_bytes),
+            Captured::Record { .. } => {}
         }
         if let Some(via) = via {
             field("via", &one_line(via));
         }
-        match result.order.purpose {
-            Purpose::Page => field("docId", &candidate.doc_id),
-            Purpose::Robots => field("purpose", &"robots"),
+        match of {
+            Captured::Page(candidate) => field("docId", &candidate.doc_id),
+            Captured::Record {
+                doc_id: Some(number),
+            } => field("docId", number),
+            Captured::Robots | Captured::Record { doc_id: None } => field("purpose", &"robots"),
         }
         if let Some(original) = original {
             field(
@@ -375,16 +398,16 @@ impl Common<'_> {
 }
 
 /// What all records of a group say.
-fn shared_fields(result: &FetchResult, exchange: &Exchange, date: Date) -> String {
+fn shared_fields(capture: &Capture<'_>, exchange: &Exchange, date: Date) -> String {
     use std::fmt::Write as _;
-    let url = result.order.url().as_str();
+    let url = capture.url.as_str();
     let mut fields = String::with_capacity(url.len() + 128);
     // Writing to a String does not fail.
     let _ = write!(fields, "WARC-Date: {}\r\n", date.iso());
     for part in ["WARC-Target-URI: ", url, "\r\n"] {
         fields.push_str(part);
     }
-    if let Some(ip) = result.connected {
+    if let Some(ip) = capture.result.connected {
         let _ = write!(fields, "WARC-IP-Address: {ip}\r\n");
     }
     // HTTP/1 says it in its first line.
@@ -404,7 +427,7 @@ fn index_line(
     IndexLine {
         surt: one_line(common.capture.surt).to_string(),
         timestamp: common.date.digits().to_string(),
-        url: common.capture.result.order.url().as_str().to_owned(),
+        url: common.capture.url.as_str().to_owned(),
         length,
         ..describe(head, revisit, digest)
     }

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use http::HeaderMap;
 use orbweaver_model::{
-    Candidate, CrawlUrl, Exchange, FetchResult, LinkKind, Order, Outcome, OutcomeClass, Protocol,
-    Purpose, Timestamp, TransId, Truncation, UrlKey,
+    Candidate, CrawlUrl, Exchange, FetchResult, LinkKind, Method, Outcome, OutcomeClass, Protocol,
+    Timestamp, Truncation, UrlKey,
 };
-use orbweaver_store::{Archivist, Capture, Location, Prepared, Scratch, StoreOptions, Writer};
+use orbweaver_store::{
+    Archivist, Capture, Captured, Location, Prepared, Scratch, StoreOptions, Writer,
+};
 
 /// A directory for one test, in memory where that can be had: some tests sync ten thousand times.
 pub(crate) fn new_dir() -> tempfile::TempDir {
@@ -27,6 +29,8 @@ pub(crate) const NOON: u64 = 1_772_366_400_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) surt: String,
+    pub(crate) candidate: Candidate,
+    pub(crate) is_robots: bool,
     pub(crate) result: FetchResult,
 }
 
@@ -40,6 +44,7 @@ impl Sample {
         response.extend_from_slice(body);
         let started = Timestamp::from_millis(NOON + second * 1000 + 7);
         let exchange = Exchange {
+            method: Method::Get,
             request: request.into(),
             head_len: head.len(),
             status: head.split(' ').nth(1).unwrap().trim().parse().unwrap(),
@@ -52,8 +57,9 @@ impl Sample {
         };
         Self {
             surt: format!("org,example){path}"),
+            candidate: candidate(url),
+            is_robots: false,
             result: FetchResult {
-                order: order(url),
                 outcome: Outcome::plain(OutcomeClass::Success),
                 started,
                 sent: None,
@@ -76,7 +82,7 @@ impl Sample {
     }
 
     pub(crate) fn url(&self) -> &str {
-        self.result.order.url().as_str()
+        self.candidate.url.as_str()
     }
 
     pub(crate) fn exchange(&self) -> &Exchange {
@@ -85,6 +91,16 @@ impl Sample {
 
     pub(crate) fn prepare(&self, archivist: &Archivist, scratch: &mut Scratch) -> Prepared {
         let capture = Capture {
+            url: &self.candidate.url,
+            of: match self.is_robots {
+                true => Captured::Robots,
+                false => Captured::Page(&self.candidate),
+            },
+            unchanged_since: self
+                .candidate
+                .revisit
+                .as_ref()
+                .map(|before| before.captured),
             result: &self.result,
             surt: &self.surt,
             outcome: &self.result.outcome,
@@ -94,26 +110,16 @@ impl Sample {
     }
 }
 
-fn order(url: CrawlUrl) -> Order {
-    Order {
-        trans: TransId {
-            generation: 0,
-            slot: 0,
-            active: 0,
-        },
-        ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
-        candidate: Candidate {
-            key: UrlKey { host: 1, url: 2 },
-            doc_id: 7,
-            url,
-            kind: LinkKind::A,
-            depth: 3,
-            attempts: 0,
-            chain: Vec::new(),
-            revisit: None,
-        },
-        purpose: Purpose::Page,
-        announce: false,
+fn candidate(url: CrawlUrl) -> Candidate {
+    Candidate {
+        key: UrlKey { host: 1, url: 2 },
+        doc_id: 7,
+        url,
+        kind: LinkKind::A,
+        depth: 3,
+        attempts: 0,
+        chain: Vec::new(),
+        revisit: None,
     }
 }
 
@@ -159,8 +165,7 @@ pub(crate) fn one_of_each() -> Vec<Sample> {
     let mut second = Sample::page("/h2", 9, &prose(4, 1200));
     second.result.exchange.as_mut().unwrap().protocol = Protocol::Http2;
     let mut robots = Sample::new("/robots.txt", 0, "HTTP/1.0 404 Not Found", b"");
-    robots.result.order.purpose = Purpose::Robots;
-    robots.result.order.candidate.doc_id = 0;
+    robots.is_robots = true;
     vec![
         Sample::page("/a", 1, &text),
         Sample::page("/b?x=1&y=2", 2, &text),

@@ -7,9 +7,7 @@
 
 use std::net::IpAddr;
 
-use orbweaver_model::{
-    Candidate, LinkKind, Order, Outcome, OutcomeClass, Purpose, Timestamp, UrlKey,
-};
+use orbweaver_model::{Order, Outcome, OutcomeClass, Subject, Timestamp};
 
 use super::alarm::Wake;
 use super::obey::{self, Judgement};
@@ -335,17 +333,13 @@ impl Heart {
         };
         let address = host.address(now).unwrap_or(ip);
         let announce = !host.delay.is_zero() || !self.ip_delay.is_zero();
-        let (candidate, purpose, job) = match work {
-            Work::Page(candidate, _) => (candidate, Purpose::Page, None),
-            Work::Robots(job) => (
-                as_candidate(&job, found),
-                Purpose::Robots,
-                Some(Box::new(job)),
-            ),
+        let (subject, job) = match work {
+            Work::Page(candidate, _) => (Subject::Page(candidate), None),
+            Work::Robots(job) => (Subject::Robots(job.url.clone()), Some(Box::new(job))),
         };
         let (speed, home) = (host.speed(), host.home(ip));
         let out = Out {
-            key: candidate.key,
+            key: subject.page().map(|candidate| candidate.key),
             ip,
             since: now,
             speed,
@@ -364,12 +358,11 @@ impl Heart {
         self.places.take(speed, home);
         self.watch_order(trans, now);
         self.orders += 1;
-        self.queued -= usize::from(purpose == Purpose::Page);
+        self.queued -= usize::from(subject.page().is_some());
         self.actions.push(Action::Send(Order {
             trans,
             ip: address,
-            candidate,
-            purpose,
+            subject,
             announce,
         }));
         // Its place in line is used up; if it can go again, it gets in line at the end.
@@ -401,21 +394,4 @@ fn next_state(slot: &Slot, host: &Host, window: u16, now: Timestamp) -> Option<S
     } else {
         SlotState::Ready
     })
-}
-
-/// A robots.txt is in no index: it has no number, and its key names at most its host.
-fn as_candidate(job: &RobotsJob, slot: &Slot) -> Candidate {
-    Candidate {
-        key: UrlKey {
-            host: slot.hash.unwrap_or_default(),
-            url: 0,
-        },
-        doc_id: 0,
-        url: job.url.clone(),
-        kind: LinkKind::Link,
-        depth: 0,
-        attempts: job.attempts,
-        chain: Vec::new(),
-        revisit: None,
-    }
 }

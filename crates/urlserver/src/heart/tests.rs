@@ -141,10 +141,7 @@ impl Rig {
     /// The next order is for the robots.txt of this origin, and this is the answer.
     fn robots(&mut self, origin: &str, answer: RobotsAnswer) {
         let order = self.order(&format!("{origin}/robots.txt"));
-        assert_eq!(
-            (order.purpose, order.candidate.doc_id),
-            (Purpose::Robots, 0)
-        );
+        assert_eq!(order.purpose(), Purpose::Robots);
         self.done_with(&order, Some(answer));
     }
 
@@ -522,7 +519,7 @@ fn a_moved_robots_txt_is_followed_to_another_host_even_when_every_queue_is_taken
     rig.give(&["http://a/private", "http://a/2"]);
     rig.robots("http://a", moved(Some("http://b/r.txt")));
     let order = rig.order("http://b/r.txt");
-    assert_eq!(order.purpose, Purpose::Robots);
+    assert_eq!(order.purpose(), Purpose::Robots);
     rig.done_with(&order, Some(fetched("User-agent: *\nDisallow: /private")));
     rig.order("http://a/2");
     assert_eq!(rig.refusals().len(), 1);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::time::Duration;
 
-use orbweaver_model::{CrawlUrl, Order, Outcome, OutcomeClass, Purpose, RobotsRecord, Timestamp};
+use orbweaver_model::{CrawlUrl, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp};
 use orbweaver_urlserver::{Action, Done, Heart, Notice, Resolved, RobotsAnswer, UrlServerOptions};
 
 use crate::books::{Books, Place};
@@ -486,8 +486,8 @@ impl World {
                 "h{host} asked for patience"
             );
         }
-        if order.purpose == Purpose::Page {
-            let url = order.candidate.doc_id - 1;
+        if let Some(page) = order.page() {
+            let url = page.doc_id - 1;
             self.books.change(url, Place::Held, Place::Out);
             assert!(
                 self.robots[host as usize].expires > self.now - SECOND,
@@ -497,7 +497,6 @@ impl World {
             assert!(!(rules && web::is_private(url)), "{}", order.url());
             self.tally.orders += 1;
         } else {
-            assert_eq!(order.candidate.doc_id, 0);
             self.tally.robots += 1;
         }
         let options = &self.plan.options;
@@ -602,17 +601,19 @@ impl World {
         self.hosts[host as usize].open -= 1;
         self.ips[web::ip_number(flight.order.ip) as usize].open -= 1;
         let answered = flight.first_byte.is_some();
-        let page = flight.order.purpose == Purpose::Page;
+        let page = flight.order.page();
         let done = Done {
             sent: flight.sent.map(stamp),
             first_byte: flight.first_byte.map(stamp),
             ended: stamp(flight.ended),
             connect_failed: flight.sent.is_none(),
             failed: flight.first_byte.is_none(),
-            robots: (!page).then(|| robots_answer(&flight.order, answered, self.happened)),
+            robots: page
+                .is_none()
+                .then(|| robots_answer(&flight.order, answered, self.happened)),
         };
-        if page {
-            let url = flight.order.candidate.doc_id - 1;
+        if let Some(page) = page {
+            let url = page.doc_id - 1;
             let patience = answered && self.dice.below(200) == 0;
             if patience {
                 self.hold(host);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use orbweaver_model::{
-    Candidate, CrawlUrl, KeySeed, LinkKind, Order, OutcomeClass, Purpose, TransId, Truncation,
+    Candidate, CrawlUrl, KeySeed, LinkKind, Order, OutcomeClass, Subject, TransId, Truncation,
 };
 use orbweaver_wire::line::{read_order, trans_of, write_order};
 use orbweaver_wire::{
@@ -131,7 +131,7 @@ fn orders_are_written_and_read_as_in_the_file() {
             active: 2,
         },
         ip: "192.0.2.7".parse().unwrap(),
-        candidate: Candidate {
+        subject: Subject::Page(Candidate {
             key: url.key(KeySeed(0)),
             doc_id: 42,
             url,
@@ -140,8 +140,7 @@ fn orders_are_written_and_read_as_in_the_file() {
             attempts: 0,
             chain: Vec::new(),
             revisit: None,
-        },
-        purpose: Purpose::Page,
+        }),
         announce: false,
     };
     let mut written = Vec::new();

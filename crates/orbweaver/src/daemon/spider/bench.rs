@@ -13,12 +13,12 @@ use tokio::time::Instant;
 use super::super::place::dialect;
 use orbweaver_config::SpiderSettings;
 use orbweaver_intake::{CanonicalOptions, Canonicalizer};
-use orbweaver_model::{Clock, CrawlUrl, FetchResult, Outcome, OutcomeClass};
-use orbweaver_spider::Spider;
-use orbweaver_wire::line::trans_of;
+use orbweaver_model::{
+    Clock, CrawlUrl, FetchRequest, FetchResult, Method, Outcome, OutcomeClass, Purpose,
+};
+use orbweaver_spider::{Open, Spider};
 use orbweaver_wire::{Data, Dialect, HttpCode, OrderLine, Record};
 
-use super::super::order;
 use super::parcels::Parcels;
 use super::tickets::{Duty, Errand, Target, Tickets, Waiter};
 use crate::redirect;
@@ -181,30 +181,38 @@ impl Bench {
                 return;
             }
         };
-        let order = order(trans_of(line.trans), line.doc_id, line.ip, url);
-        let silent = |_, _| {};
+        let request = FetchRequest {
+            url,
+            ip: line.ip,
+            purpose: match line.doc_id {
+                0 => Purpose::Robots,
+                _ => Purpose::Page,
+            },
+            method: Method::Get,
+            known: None,
+            announce: false,
+        };
         // Timeout_Req is the server's time, and kept inside: what the fetch waits for here does not count.
-        let result = self.spider.fetch(order, &silent).await;
-        let record = self.record(result);
-        self.parcels.deliver(record).await;
+        if let Ok(result) = self.spider.fetch(&request, &Open).await {
+            let record = self.record(line.doc_id, &request.url, result);
+            self.parcels.deliver(record).await;
+        }
         duty.done().await;
         drop(place);
     }
 
     /// The result as the store gets it. Everything else, the decoded body first of all, is let go.
-    fn record(&self, result: FetchResult) -> Record {
-        let candidate = &result.order.candidate;
+    fn record(&self, doc_id: u32, url: &CrawlUrl, result: FetchResult) -> Record {
         let mut outcome = result.outcome.clone();
         let mut new_url = None;
         if outcome.class == OutcomeClass::RedirectFollowed {
-            new_url = redirect::resolve(&result, &self.canonicalizer).0;
+            new_url = redirect::resolve(url, &result, &self.canonicalizer).0;
             if new_url.is_none() {
                 // A Location that is no URL: there is nothing to follow.
                 outcome = Outcome::plain(OutcomeClass::RedirectRefused);
             }
         }
-        let (doc_id, url) = (candidate.doc_id, candidate.url.as_str());
-        let record = empty_record(doc_id, url, &outcome, result.millis());
+        let record = empty_record(doc_id, url.as_str(), &outcome, result.millis());
         Record {
             cut: result.exchange.as_ref().and_then(|it| it.truncated),
             http: HttpCode::of(result.status()),

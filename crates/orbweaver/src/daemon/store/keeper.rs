@@ -1,6 +1,7 @@
 //! What becomes of a record: archived, entered in the journal, answered, in this order.
 
 use std::cell::RefCell;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use tokio::sync::oneshot;
 
 use orbweaver_config::StoreSettings;
 use orbweaver_intake::{CanonicalOptions, Canonicalizer, surt};
-use orbweaver_model::{Clock, CrawlUrl, Exchange, FetchResult, Outcome, Protocol};
-use orbweaver_store::{Archive, Archivist, Capture, Scratch};
-use orbweaver_wire::line::trans_of;
+use orbweaver_model::{
+    Clock, CrawlUrl, Exchange, FetchResult, Method, Outcome, OutcomeClass, Protocol, Timestamp,
+};
+use orbweaver_store::{Archive, Archivist, Capture, Captured, Scratch};
 use orbweaver_wire::{Data, Record, Verdict};
 
 use super::super::journal::{Entry, Location, Standing};
-use super::super::order;
 use super::books::{Books, Known, Reply, key};
 use crate::exit::{Ending, Fatal};
 
@@ -169,9 +170,15 @@ impl Keeper {
                 }
             }
         }
-        let result = result(&entry, url, message);
+        let result = result(&entry, message);
+        let surt = surt(&url);
         let capture = Capture {
-            surt: &surt(result.order.url()),
+            url: &url,
+            of: Captured::Record {
+                doc_id: NonZeroU32::new(entry.record.doc_id),
+            },
+            unchanged_since: self.unchanged_since(&entry.record, &surt, &url),
+            surt: &surt,
             outcome: &result.outcome,
             via: None,
             result: &result,
@@ -194,6 +201,16 @@ impl Keeper {
             }
         };
         self.archive.submit(prepared, Box::new(ack));
+    }
+
+    /// When the document was captured that a server says has not changed. A record does not say it, but the archive has
+    /// it; when it does not, there is nothing to refer to.
+    fn unchanged_since(&self, record: &Record, surt: &str, url: &CrawlUrl) -> Option<Timestamp> {
+        if record.http.status() != Some(304) || record.outcome != OutcomeClass::Success {
+            return None;
+        }
+        let found = orbweaver_store::get(&self.dir, surt, url.as_str());
+        found.ok()?.document.map(|document| document.started)
     }
 
     /// Stores and enters all that was taken.
@@ -258,17 +275,11 @@ fn is_response(data: &[u8]) -> bool {
 
 /// The record as the result that the archive knows how to write. What no record says stays empty: the
 /// address, the request, how the URL was found.
-fn result(entry: &Entry, url: CrawlUrl, response: Bytes) -> FetchResult {
+fn result(entry: &Entry, response: Bytes) -> FetchResult {
     let record = &entry.record;
     let millis = entry.received.as_millis();
     let started = millis.saturating_sub(record.millis.into());
     FetchResult {
-        order: order(
-            trans_of(0),
-            record.doc_id,
-            std::net::Ipv4Addr::UNSPECIFIED.into(),
-            url,
-        ),
         outcome: Outcome::plain(record.outcome),
         started: orbweaver_model::Timestamp::from_millis(started),
         sent: None,
@@ -277,6 +288,7 @@ fn result(entry: &Entry, url: CrawlUrl, response: Bytes) -> FetchResult {
         wire_bytes: 0,
         connected: None,
         exchange: Some(Exchange {
+            method: Method::Get,
             request: Bytes::new(),
             head_len: 0,
             status: record.http.status().unwrap_or_default(),

@@ -427,12 +427,13 @@ impl Orders {
 }
 
 fn place(order: &Order) -> (u32, Box<str>) {
-    (order.candidate.doc_id, order.url().as_str().into())
+    let doc_id = order.page().map_or(0, |page| page.doc_id);
+    (doc_id, order.url().as_str().into())
 }
 
 #[cfg(test)]
 mod tests {
-    use orbweaver_model::{Candidate, CrawlUrl, LinkKind, Purpose, UrlKey};
+    use orbweaver_model::{Candidate, CrawlUrl, LinkKind, Subject, UrlKey};
 
     use super::*;
 
@@ -449,17 +450,16 @@ mod tests {
                 active: 0,
             },
             ip: [127, 0, 0, 1].into(),
-            candidate: Candidate {
+            subject: Subject::Page(Candidate {
                 key: UrlKey { host: 1, url: 1 },
                 doc_id: slot,
                 url,
-                kind: LinkKind::Seed,
+                kind: LinkKind::A,
                 depth: 0,
                 attempts: 0,
                 chain: Vec::new(),
                 revisit: None,
-            },
-            purpose: Purpose::Page,
+            }),
             announce: true,
         }
     }

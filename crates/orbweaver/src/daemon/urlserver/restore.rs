@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use orbweaver_model::{
-    FetchResult, Limits, Order, Outcome, OutcomeClass, Protocol, Timestamp, Truncation,
+    FetchResult, Limits, Outcome, OutcomeClass, Protocol, Timestamp, Truncation,
 };
 use orbweaver_wire::Record;
 
-/// The result as far as the record tells it. The record has neither times nor the request: the fetch ended when its
+/// The result as far as the record tells it. The record has neither times, address nor the request: the fetch ended when its
 /// result arrived, at the latest, and that is what the gap to the next request is counted from.
 pub(super) fn result(
     record: Record,
-    order: Order,
     sent: Option<Timestamp>,
     now: Timestamp,
     limits: &Limits,
@@ -24,7 +23,6 @@ pub(super) fn result(
             orbweaver_spider::reread(request, record.data, protocol, record.cut, limits)
         })
         .flatten();
-    let answered = exchange.is_some();
     let located = exchange
         .as_ref()
         .is_some_and(|it| it.headers.contains_key(http::header::LOCATION));
@@ -40,9 +38,8 @@ pub(super) fn result(
         first_byte: None,
         ended: now,
         wire_bytes,
-        connected: answered.then_some(order.ip),
+        connected: None,
         exchange,
-        order,
     }
 }
 

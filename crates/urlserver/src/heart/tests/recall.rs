@@ -106,7 +106,7 @@ fn rules_beyond_their_share_are_used_and_given_up() {
     }
     for host in &hosts {
         let at = rig.orders.iter().position(|order| {
-            order.purpose == Purpose::Robots && order.url().origin() == host.as_str()
+            order.purpose() == Purpose::Robots && order.url().origin() == host.as_str()
         });
         let order = rig.orders.remove(at.unwrap()).unwrap();
         rig.done_with(&order, Some(fetched(rules(host, 4000))));
