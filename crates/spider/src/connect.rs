@@ -85,7 +85,7 @@ impl Connector {
         let peer = tcp.peer_addr().map_err(|error| connect_failed(&error))?;
         let peer = peer.ip().to_canonical();
         self.policy.check(peer).map_err(denied)?;
-        let socket = Socket::new(tcp);
+        let socket = Socket::new(tcp, ByteCount::default());
         let count = socket.count();
         *connected = Some((peer, count.clone()));
         let wire = match url.scheme() {

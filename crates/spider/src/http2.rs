@@ -24,9 +24,9 @@ use orbweaver_model::{Limits, Protocol, Timestamp, Truncation};
 use tokio::sync::watch;
 
 use crate::exchange::{Answer, Errand, Failure};
-use crate::meter::{Meter, Metered};
+use crate::meter::Meter;
 use crate::spool::{SHORT_BYTES, SPOOL_BYTES};
-use crate::stream::Stream;
+use crate::stream::{Counted, Stream};
 
 /// What a server may send before it must wait for us, per stream and per connection: the memory that
 /// h2 may hold of one origin beyond what the fetches took.
@@ -91,10 +91,7 @@ impl Http2 {
         let tasks = Tasks { wanted: receiver };
         let builder = builder(limits, tasks.clone());
         let meter = Meter::new(CONNECTION_WINDOW);
-        let stream = Metered {
-            stream,
-            meter: meter.clone(),
-        };
+        let stream = Counted::new(stream, meter.clone());
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.ok()?;
         tasks.execute(async move {
             // How it ends is seen by those who use it.

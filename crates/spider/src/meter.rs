@@ -6,14 +6,10 @@
 //! more than that is ended.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use crate::stream::Stream;
+use crate::stream::ReadCount;
 
 /// What may come besides answers: settings, pings, acknowledgements, and the frames of heads.
 const BESIDES: u64 = 128 << 10;
@@ -63,49 +59,15 @@ impl Meter {
     fn allow(&self, bytes: u64) {
         self.0.allowed.fetch_add(bytes, Ordering::Relaxed);
     }
+}
 
-    fn count(&self, read: usize) -> io::Result<()> {
+impl ReadCount for Meter {
+    fn add(&self, read: usize) -> io::Result<()> {
         let before = self.0.read.fetch_add(read as u64, Ordering::Relaxed);
         if before + read as u64 > self.0.allowed.load(Ordering::Relaxed) {
             self.0.tripped.store(true, Ordering::Relaxed);
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         Ok(())
-    }
-}
-
-/// A stream whose incoming bytes are counted, above TLS.
-pub(crate) struct Metered {
-    pub(crate) stream: Stream,
-    pub(crate) meter: Meter,
-}
-
-impl AsyncRead for Metered {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        Poll::Ready(self.meter.count(buf.filled().len() - before))
-    }
-}
-
-impl AsyncWrite for Metered {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -20,54 +20,65 @@ impl ByteCount {
     }
 }
 
-/// A TCP connection whose incoming bytes are counted, below TLS.
-pub(crate) struct Socket {
-    tcp: TcpStream,
-    count: ByteCount,
+/// Who counts what is read, and may end it.
+pub(crate) trait ReadCount {
+    /// So many bytes more have been read. An error ends the stream.
+    fn add(&self, read: usize) -> io::Result<()>;
 }
 
-impl Socket {
-    pub(crate) fn new(tcp: TcpStream) -> Self {
-        Self {
-            tcp,
-            count: ByteCount::default(),
-        }
+impl ReadCount for ByteCount {
+    fn add(&self, read: usize) -> io::Result<()> {
+        self.0.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A stream whose incoming bytes are counted: a socket below TLS, an HTTP/2 connection above it.
+pub(crate) struct Counted<S, C> {
+    stream: S,
+    count: C,
+}
+
+/// A TCP connection whose incoming bytes are counted.
+pub(crate) type Socket = Counted<TcpStream, ByteCount>;
+
+impl<S, C: Clone> Counted<S, C> {
+    pub(crate) fn new(stream: S, count: C) -> Self {
+        Self { stream, count }
     }
 
-    pub(crate) fn count(&self) -> ByteCount {
+    pub(crate) fn count(&self) -> C {
         self.count.clone()
     }
 }
 
-impl AsyncRead for Socket {
+impl<S: AsyncRead + Unpin, C: ReadCount + Unpin> AsyncRead for Counted<S, C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(Pin::new(&mut self.tcp).poll_read(cx, buf))?;
-        let read = (buf.filled().len() - before) as u64;
-        self.count.0.fetch_add(read, Ordering::Relaxed);
-        Poll::Ready(Ok(()))
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        Poll::Ready(self.count.add(buf.filled().len() - before))
     }
 }
 
-impl AsyncWrite for Socket {
+impl<S: AsyncWrite + Unpin, C: Unpin> AsyncWrite for Counted<S, C> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tcp).poll_write(cx, buf)
+        Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

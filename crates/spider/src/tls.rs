@@ -24,19 +24,18 @@ pub(crate) fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, S
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;
     let (roots, named) = roots(&options.extra_roots_pem)?;
-    let verifier: Arc<dyn ServerCertVerifier> = if options.insecure {
-        Arc::new(AnyCertificate(provider))
+    let trust = if options.insecure {
+        Trust::Anyone
     } else {
-        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let usual =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let usual = usual.build();
         let usual = usual.map_err(|error| SpiderError::Roots(error.to_string()))?;
-        match named.is_empty() {
-            true => usual,
-            false => Arc::new(NamedCertificates { usual, named }),
-        }
+        Trust::Known { usual, named }
     };
     let mut config = builder
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
+        .with_custom_certificate_verifier(Arc::new(Verifier { trust, provider }))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
@@ -61,16 +60,27 @@ fn roots(extra_pem: &[u8]) -> Result<(RootCertStore, Vec<CertificateDer<'static>
     Ok((roots, named))
 }
 
-/// Believes a server that shows one of the operator's certificates itself, as curl and OpenSSL do: a certificate
-/// that signed itself, as one makes them in a minute, says that it is an authority, and as such must not be a
-/// server's by the letter. Its time, its name and its key are checked as with any other.
+/// Whose certificates are believed. That a server holds the key of the certificate it shows is checked in either case.
 #[derive(Debug)]
-struct NamedCertificates {
-    usual: Arc<WebPkiServerVerifier>,
-    named: Vec<CertificateDer<'static>>,
+enum Trust {
+    /// Everybody's.
+    Anyone,
+    /// Those that an authority answers for, and those of the operator, as curl and OpenSSL do: a certificate that
+    /// signed itself, as one makes them in a minute, says that it is an authority, and as such must not be a server's by
+    /// the letter. Its time, its name and its key are checked as with any other.
+    Known {
+        usual: Arc<WebPkiServerVerifier>,
+        named: Vec<CertificateDer<'static>>,
+    },
 }
 
-impl ServerCertVerifier for NamedCertificates {
+#[derive(Debug)]
+struct Verifier {
+    trust: Trust,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -79,13 +89,11 @@ impl ServerCertVerifier for NamedCertificates {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verdict = self.usual.verify_server_cert(
-            end_entity,
-            intermediates,
-            server_name,
-            ocsp_response,
-            now,
-        );
+        let Trust::Known { usual, named } = &self.trust else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let verdict =
+            usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         // Both complaints come after the certificate's time was found to be right.
         let of_its_issuer = match &verdict {
             Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => true,
@@ -94,7 +102,7 @@ impl ServerCertVerifier for NamedCertificates {
             }
             _ => false,
         };
-        if !of_its_issuer || !self.named.iter().any(|named| named == end_entity) {
+        if !of_its_issuer || !named.iter().any(|named| named == end_entity) {
             return verdict;
         }
         verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
@@ -107,8 +115,8 @@ impl ServerCertVerifier for NamedCertificates {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.usual
-            .verify_tls12_signature(message, certificate, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -117,12 +125,12 @@ impl ServerCertVerifier for NamedCertificates {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.usual
-            .verify_tls13_signature(message, certificate, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
+        (self.provider.signature_verification_algorithms).supported_schemes()
     }
 }
 
@@ -155,46 +163,5 @@ fn certificate_reason(problem: &CertificateError) -> &'static str {
         C::BadEncoding => "certificate that cannot be read",
         C::BadSignature => "certificate with a wrong signature",
         _ => "bad certificate",
-    }
-}
-
-/// Believes every certificate, but still checks that the server holds the key of the one it showed.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
