@@ -12,6 +12,8 @@ use std::str::FromStr;
 use orbweaver_model::{CrawlUrl, Order, TransId};
 use thiserror::Error;
 
+use crate::extension::OFFER_DIGITS;
+
 /// Bytes of a line without its end: the longest URL there is, and room for the other fields.
 pub const MAX_LINE: usize = CrawlUrl::MAX_LEN + 1024;
 
@@ -97,11 +99,13 @@ pub struct BadLine {
 #[error("a line is longer than {} bytes", MAX_LINE)]
 pub struct LineTooLong;
 
-/// Writes an order with its line end. False, and nothing written, when its transaction has no number.
-pub fn write_order(order: &Order, dialect: Dialect, out: &mut Vec<u8>) -> bool {
+/// Writes an order with its line end, and with `offer` its id so that a spider that knows the extension sees that this
+/// side does. False, and nothing written, when its transaction has no number.
+pub fn write_order(order: &Order, dialect: Dialect, offer: bool, out: &mut Vec<u8>) -> bool {
     let Some(trans) = trans_number(order.trans) else {
         return false;
     };
+    let trans = id(trans, offer);
     let doc_id = order.page().map_or(0, |page| page.doc_id);
     let (ip, url) = (order.ip, order.url());
     // Writing to a Vec does not fail.
@@ -159,15 +163,21 @@ pub fn read_order(line: &[u8]) -> Result<OrderLine, BadLine> {
 }
 
 impl FromSpider {
-    /// Writes the message with its line end.
-    pub fn write(self, dialect: Dialect, out: &mut Vec<u8>) {
-        // Writing to a Vec does not fail.
-        let _ = match (self, dialect) {
-            (Self::Get(count), _) => writeln!(out, "GET {count}"),
-            (Self::Working(id), Dialect::Push) => writeln!(out, "{id} WORKING"),
-            (Self::Working(id), Dialect::Pull) => writeln!(out, "WORKING {id}"),
-            (Self::Done(id), Dialect::Push) => writeln!(out, "{id} DONE"),
-            (Self::Done(id), Dialect::Pull) => writeln!(out, "DONE {id}"),
+    /// Writes the message with its line end, and with `extended` its id as those do who know the extension.
+    pub fn write(self, dialect: Dialect, extended: bool, out: &mut Vec<u8>) {
+        let (trans, word) = match self {
+            Self::Get(count) => {
+                // Writing to a Vec does not fail.
+                let _ = writeln!(out, "GET {count}");
+                return;
+            }
+            Self::Working(trans) => (trans, "WORKING"),
+            Self::Done(trans) => (trans, "DONE"),
+        };
+        let trans = id(trans, extended);
+        let _ = match dialect {
+            Dialect::Push => writeln!(out, "{trans} {word}"),
+            Dialect::Pull => writeln!(out, "{word} {trans}"),
         };
     }
 
@@ -201,15 +211,23 @@ impl FromSpider {
     }
 }
 
+/// An id as it is written; with zeros in front for whom the extension is known to.
+fn id(trans: u64, extended: bool) -> String {
+    match extended {
+        true => format!("{trans:0width$}", width = OFFER_DIGITS),
+        false => trans.to_string(),
+    }
+}
+
 /// The text of a line of printable ASCII; a tab counts as a space.
-fn printable(line: &[u8]) -> Option<&str> {
+pub(crate) fn printable(line: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(line).ok()?;
     let is_good = |byte: u8| byte.is_ascii_graphic() || byte == b' ' || byte == b'\t';
     text.bytes().all(is_good).then_some(text)
 }
 
 /// Digits only: `parse` alone would take a plus sign too.
-fn number<T: FromStr>(text: &str) -> Option<T> {
+pub(crate) fn number<T: FromStr>(text: &str) -> Option<T> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }

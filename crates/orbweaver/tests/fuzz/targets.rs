@@ -18,7 +18,7 @@ use orbweaver_spider::{AddressPolicy, Open, Spider, SpiderOptions, reread};
 use orbweaver_store::{IndexLine, Records};
 use orbweaver_wire::line::read_order;
 use orbweaver_wire::{
-    Answers, Command, Decoded, Dialect, Entries, FromSpider, Lines, Records as WireRecords,
+    Answers, Command, Decoded, Dialect, Entries, Lines, Records as WireRecords, ToSpider, Word,
 };
 use url::Url;
 
@@ -60,10 +60,17 @@ fn line(input: &[u8]) {
             if let Ok(order) = read_order(line) {
                 assert!(order.url.len() <= line.len());
             }
-            if let Ok(word) = FromSpider::read(line) {
+            if let Ok(word) = Word::read(line) {
+                for extended in [false, true] {
+                    let mut again = Vec::new();
+                    word.write(Dialect::Push, extended, &mut again);
+                    assert_eq!(Word::read(again.trim_ascii_end()).as_ref(), Ok(&word));
+                }
+            }
+            if let Some(Ok(said)) = ToSpider::read(line) {
                 let mut again = Vec::new();
-                word.write(Dialect::Push, &mut again);
-                assert_eq!(FromSpider::read(again.trim_ascii_end()), Ok(word));
+                said.write(&mut again);
+                assert_eq!(ToSpider::read(again.trim_ascii_end()), Some(Ok(said)));
             }
             let _ = Command::read(line);
         }

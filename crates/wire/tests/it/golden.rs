@@ -144,8 +144,8 @@ fn orders_are_written_and_read_as_in_the_file() {
         announce: false,
     };
     let mut written = Vec::new();
-    assert!(write_order(&order, Dialect::Push, &mut written));
-    assert!(write_order(&order, Dialect::Pull, &mut written));
+    assert!(write_order(&order, Dialect::Push, false, &mut written));
+    assert!(write_order(&order, Dialect::Pull, false, &mut written));
     let golden = include_bytes!("../golden/orders.txt");
     assert_eq!(written, golden);
     let mut lines = Lines::new();
@@ -168,10 +168,10 @@ fn statuses_are_written_and_read_as_in_the_file() {
         FromSpider::Done(12_884_971_522),
     );
     let mut written = Vec::new();
-    FromSpider::Get(16).write(Dialect::Pull, &mut written);
+    FromSpider::Get(16).write(Dialect::Pull, false, &mut written);
     for dialect in [Dialect::Push, Dialect::Pull] {
-        working.write(dialect, &mut written);
-        done.write(dialect, &mut written);
+        working.write(dialect, false, &mut written);
+        done.write(dialect, false, &mut written);
     }
     let golden = include_bytes!("../golden/statuses.txt");
     assert_eq!(written, golden);

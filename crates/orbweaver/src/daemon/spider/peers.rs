@@ -32,7 +32,7 @@ pub(super) async fn converse(
     let (words, queue) = mpsc::channel(2 * bench.max_orders + 64);
     let dialect = bench.dialect;
     let writing = tokio::spawn(write_all_of(queue, writer, move |word: FromSpider, out| {
-        word.write(dialect, out);
+        word.write(dialect, false, out);
     }));
     let mut listener = Listener {
         reader,

@@ -112,7 +112,7 @@ impl Spider {
         }
         let dialect = self.dialect;
         let write = write_all_of(queue, writer, |order: Order, out| {
-            write_order(&order, dialect, out);
+            write_order(&order, dialect, false, out);
         });
         tokio::select! {
             why = self.hear(reader, words) => why,
