@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use orbweaver_ring::{Error, Kind};
+
 /// Why the process ends. `docs/exit-codes.md` and `orbweaver help` list the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -27,21 +29,17 @@ pub(crate) enum Ending {
     NoPage = 8,
 }
 
-impl Ending {
-    /// The ending with this number, as another process of ours has said it.
-    pub(crate) fn of(code: u8) -> Self {
-        let all = [
-            Self::Done,
-            Self::BadInput,
-            Self::Interrupted,
-            Self::Directory,
-            Self::Disk,
-            Self::Damaged,
-            Self::NotFound,
-            Self::NoPage,
-        ];
-        let named = all.into_iter().find(|ending| *ending as u8 == code);
-        named.unwrap_or(Self::Failed)
+impl From<Kind> for Ending {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Failed => Self::Failed,
+            Kind::Input => Self::BadInput,
+            Kind::Stopped => Self::Interrupted,
+            Kind::Directory => Self::Directory,
+            Kind::Disk => Self::Disk,
+            Kind::Damaged => Self::Damaged,
+            Kind::NotFound => Self::NotFound,
+        }
     }
 }
 
@@ -82,26 +80,14 @@ impl std::error::Error for Fatal {}
 
 /// How to end for an error from anywhere in the program.
 pub(crate) fn ending_of(error: &anyhow::Error) -> Ending {
-    use orbweaver_docindex::Error as Index;
-    use orbweaver_spider::SpiderError as Spider;
     if let Some(fatal) = error.downcast_ref::<Fatal>() {
         return fatal.ending;
     }
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return error.kind().into();
+    }
     if error.downcast_ref::<orbweaver_config::Error>().is_some() {
         return Ending::BadInput;
-    }
-    if let Some(Spider::UserAgent | Spider::Roots(_)) = error.downcast_ref() {
-        return Ending::BadInput;
-    }
-    match error.downcast_ref::<Index>() {
-        Some(
-            Index::InUse(_) | Index::Version { .. } | Index::Missing(_) | Index::Unopenable { .. },
-        ) => {
-            return Ending::Directory;
-        }
-        Some(Index::Record { .. }) => return Ending::Damaged,
-        Some(Index::Store(_) | Index::Stopped) => return Ending::Disk,
-        _ => {}
     }
     match error.downcast_ref::<orbweaver_store::StoreError>() {
         Some(error) if error.is_damage() => Ending::Damaged,

@@ -1,39 +1,10 @@
-//! The orbweaver binary: the only place that knows the whole ring.
+//! The orbweaver binary: the command line, exit codes and the progress line over the ring and the daemons.
 
-mod addresses;
-mod adopt;
-mod bounded;
-mod changes;
 mod cli;
-mod clock;
-mod control;
-mod counters;
-mod crawl_dir;
-mod daemon;
-mod desk;
 mod exit;
-mod harvest;
-mod helm;
-mod hosts;
-mod indexer;
-mod log;
-mod machine;
-mod notices;
-mod pipeline;
 mod progress;
-mod redirect;
-mod rejudge;
-mod repair;
-mod retry;
-mod revisit;
-mod seeds;
-mod shelf;
-mod slow;
-mod space;
-mod steer;
+mod run;
 mod summary;
-mod terminal;
-mod why;
 
 use std::io::Write;
 use std::process::ExitCode;

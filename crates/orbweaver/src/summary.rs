@@ -5,111 +5,33 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use orbweaver_docindex::Reader;
-use orbweaver_model::{CrawlUrl, Report, text};
-
-use crate::cli::status::Status;
-use crate::crawl_dir::CrawlDir;
-use crate::exit::Ending;
-use crate::seeds;
 use orbweaver_config::units::{counted, human_bytes, human_duration};
+use orbweaver_model::text;
+use orbweaver_ring::{CrawlDir, Cut, Limit, Summary};
 
-/// Documents of a run that are not whole, by what cut them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub(crate) size: u64,
-    pub(crate) time: u64,
-    pub(crate) server: u64,
-    /// Whole, but read for links in part.
-    pub(crate) in_part: u64,
-}
+use crate::cli::status::aside;
 
-/// What a run came to, for the summary.
-#[derive(Debug)]
-pub(crate) struct Outline {
-    pub(crate) ending: Ending,
-    /// The limit that ended the run, if one did.
-    pub(crate) limit: Option<Limit>,
-    pub(crate) seconds: f64,
-    pub(crate) pages: u64,
-    pub(crate) status: Status,
-    pub(crate) cut: Cut,
-    /// When no page came: the first few seeds and what became of them.
-    pub(crate) why_nothing: Vec<String>,
-    /// What the run has to tell beyond its counts (`notices.rs`).
-    pub(crate) notices: Vec<String>,
-    /// When something that is left can be asked for, where that is later than the crawl was willing to wait.
-    pub(crate) next: Option<String>,
-}
-
-/// A limit that the user has set and the run has reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// Pages in all.
-    Pages(u64),
-    /// The time of a run.
-    Time(Duration),
-}
-
-impl Limit {
-    /// The flag that sets it, and the one that lifts it.
-    fn flags(self) -> (String, &'static str) {
-        match self {
-            Self::Pages(pages) => (format!("--pages {pages}"), "--pages 0"),
-            Self::Time(time) => (format!("--time {}", human_duration(time)), "--time 0"),
-        }
+/// The flag that sets a limit, and the one that lifts it.
+fn flags(limit: Limit) -> (String, &'static str) {
+    match limit {
+        Limit::Pages(pages) => (format!("--pages {pages}"), "--pages 0"),
+        Limit::Time(time) => (format!("--time {}", human_duration(time)), "--time 0"),
     }
-}
-
-/// Seeds shown when a crawl brought nothing: enough to see the reason, which is mostly one for all.
-const SHOWN: usize = 5;
-
-/// A crawl without a single page is mostly a mistake: what became of the first seeds tells which.
-pub(crate) fn why_nothing(reader: &Reader, status: &Status) -> Result<Vec<String>> {
-    if status.pages > 0 {
-        return Ok(Vec::new());
-    }
-    let mut lines = Vec::new();
-    for seed in reader.seeds().take(SHOWN) {
-        lines.extend(fate(reader, &seed?)?);
-    }
-    Ok(lines)
-}
-
-fn fate(reader: &Reader, seed: &CrawlUrl) -> Result<Option<String>> {
-    let entry = reader.entry(seed.key(reader.seed()))?;
-    let Some(fate) = entry.and_then(|entry| entry.fate) else {
-        return Ok(None);
-    };
-    let Report {
-        outcome, status, ..
-    } = fate.report;
-    let status = status.map(|status| format!(", status {status}"));
-    let reason = match outcome.reason.as_str() {
-        "" => String::new(),
-        reason => format!(": {reason}"),
-    };
-    let help = seeds::help(&outcome).map_or(String::new(), |help| format!("; {help}"));
-    Ok(Some(format!(
-        "{seed}: {}{}{reason}{help}",
-        outcome.class,
-        status.unwrap_or_default()
-    )))
 }
 
 /// Prints the summary of a crawl that has just ended.
-pub(crate) fn print(dir: &CrawlDir, outline: &Outline) -> Result<()> {
+pub(crate) fn print(dir: &CrawlDir, summary: &Summary) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    for line in lines(&dir.path().display().to_string(), outline) {
+    for line in lines(&dir.path().display().to_string(), summary) {
         writeln!(out, "{}", text::shown(&line))?;
     }
     Ok(())
 }
 
-fn lines(dir: &str, outline: &Outline) -> Vec<String> {
-    let status = &outline.status;
+fn lines(dir: &str, summary: &Summary) -> Vec<String> {
+    let status = &summary.status;
     let mut lines = vec![
-        first_line(outline),
+        first_line(summary),
         format!(
             "{} known, {} asked: {} done, {} failed, {} refused ({} out of scope), {} still queued",
             counted(status.accepted, "URL"),
@@ -121,21 +43,21 @@ fn lines(dir: &str, outline: &Outline) -> Vec<String> {
             status.queued
         ),
     ];
-    lines.extend(cut_line(outline));
-    lines.extend(part_line(outline.cut.in_part));
+    lines.extend(cut_line(summary));
+    lines.extend(part_line(summary.cut.in_part));
     lines.extend(
-        outline
+        summary
             .notices
             .iter()
             .map(|notice| format!("note: {notice}")),
     );
     lines.extend(
         (status.classes.iter())
-            .map(|(class, count)| format!("  {class:<18} {count}{}", status.aside(class))),
+            .map(|(class, count)| format!("  {class:<18} {count}{}", aside(status, class))),
     );
     if status.pages == 0 {
         lines.push("no page was fetched:".into());
-        lines.extend(outline.why_nothing.iter().map(|line| format!("  {line}")));
+        lines.extend(summary.why_nothing.iter().map(|line| format!("  {line}")));
     }
     if let Some(blocked) = status.hosts_seen.blocked.first() {
         let host = &blocked.host;
@@ -143,44 +65,44 @@ fn lines(dir: &str, outline: &Outline) -> Vec<String> {
             "blocked:           orbweaver ctl {dir} unblock {host}"
         ));
     }
-    lines.extend(to_resume(dir, outline));
+    lines.extend(to_resume(dir, summary));
     lines.push(format!("what became of it: orbweaver outcomes {dir}"));
     lines.push(format!("a page again:      orbweaver get {dir} URL"));
     lines.push(format!("is it all sound:   orbweaver check {dir}"));
     lines
 }
 
-fn first_line(outline: &Outline) -> String {
-    let ended = match (outline.ending, outline.limit, outline.status.queued) {
-        (Ending::Interrupted, ..) => "stopped".into(),
-        (_, Some(limit), _) => format!("limit {} reached", limit.flags().0),
+fn first_line(summary: &Summary) -> String {
+    let ended = match (summary.stopped, summary.limit, summary.status.queued) {
+        (true, ..) => "stopped".into(),
+        (_, Some(limit), _) => format!("limit {} reached", flags(limit).0),
         (_, None, 0) => "finished".into(),
         _ => "paused: what is left has to wait".into(),
     };
     format!(
         "{ended} after {}: {} in this run ({:.1}/s), {} received in all",
-        human_duration(Duration::from_secs_f64(outline.seconds)),
-        counted(outline.pages, "page"),
-        outline.pages as f64 / outline.seconds.max(0.001),
-        human_bytes(outline.status.bytes),
+        human_duration(Duration::from_secs_f64(summary.seconds)),
+        counted(summary.pages, "page"),
+        summary.pages as f64 / summary.seconds.max(0.001),
+        human_bytes(summary.status.bytes),
     )
 }
 
 /// What to type so that the crawl goes on, where something is left.
-fn to_resume(dir: &str, outline: &Outline) -> Vec<String> {
-    if outline.status.queued == 0 && outline.limit.is_none() {
+fn to_resume(dir: &str, summary: &Summary) -> Vec<String> {
+    if summary.status.queued == 0 && summary.limit.is_none() {
         return Vec::new();
     }
     let plain = format!("to resume:         orbweaver crawl -o {dir}");
-    match (outline.limit, &outline.next) {
+    match (summary.limit, &summary.next) {
         (Some(limit @ Limit::Pages(_)), _) => {
-            let (_, lift) = limit.flags();
+            let (_, lift) = flags(limit);
             vec![format!(
                 "{plain} {lift}    (0: without the limit; or a higher one)"
             )]
         }
         (Some(limit @ Limit::Time(_)), _) => {
-            let (set, lift) = limit.flags();
+            let (set, lift) = flags(limit);
             vec![
                 format!("{plain}    (again with {set})"),
                 format!("without the limit: orbweaver crawl -o {dir} {lift}"),
@@ -204,11 +126,11 @@ fn part_line(count: u64) -> Option<String> {
 }
 
 /// What is said of documents that are not whole, with what lifts the limit that cut them.
-fn cut_line(outline: &Outline) -> Option<String> {
-    let all = outline.status.classes.get("truncated").copied()?;
+fn cut_line(summary: &Summary) -> Option<String> {
+    let all = summary.status.classes.get("truncated").copied()?;
     let Cut {
         size, time, server, ..
-    } = outline.cut;
+    } = summary.cut;
     let mut causes = Vec::new();
     if size > 0 {
         causes.push(format!(

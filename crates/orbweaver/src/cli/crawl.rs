@@ -6,14 +6,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::crawl_dir::CrawlDir;
+use orbweaver_config::{Config, Sources, units};
+use orbweaver_ring::Crawl;
+
 use crate::exit::{Ending, Fatal};
-use crate::pipeline::{self, Hands, Start};
 use crate::progress::{self, Show};
-use orbweaver_config::Config;
-use orbweaver_config::Settings;
-use orbweaver_config::Sources;
-use orbweaver_config::units;
+use crate::run::run;
 
 /// Crawl sites into a directory; run again on the same directory to resume
 ///
@@ -247,47 +245,8 @@ impl Args {
             of_daemons: false,
             flags: self.flags()?,
         };
-        // Look before anything is created or locked: a mistake must not leave a directory behind.
-        self.plan(&sources, CrawlDir::open(&self.output).ok().as_ref())?;
-        let held = CrawlDir::hold(&self.output)?;
-        // Read again now that nobody else can change it.
-        let (config, settings, notices) = self.plan(&sources, Some(held.dir()))?;
-        pipeline::run(Start {
-            held,
-            config,
-            settings,
-            sources,
-            hands: Hands::Own,
-            show: self.show.show(),
-            notices,
-            is_demo: false,
-        })
-    }
-
-    /// What is to be done, and what of it the user has not typed now. Writes nothing.
-    fn plan(
-        &self,
-        sources: &Sources,
-        earlier: Option<&CrawlDir>,
-    ) -> Result<(Config, Settings, Vec<String>)> {
-        let stored = earlier.map_or(Ok(Config::default()), CrawlDir::stored_config)?;
-        let kept = sources.kept(&stored)?;
-        let config = sources.read(stored)?;
-        let settings = Settings::new(&config)?;
-        if settings.seeds.is_empty() && is_filled(&self.output) {
-            CrawlDir::open(&self.output)?;
-            return Err(Fatal::input(format!(
-                "{} names no seeds any more; give them again",
-                self.output.join("crawl.toml").display()
-            )));
-        }
-        if settings.seeds.is_empty() {
-            return Err(Fatal::input(
-                "nothing to crawl: give a URL, or --seeds FILE, or -o the directory of an earlier crawl",
-            ));
-        }
-        pipeline::can_begin(&settings)?;
-        Ok((config, settings, kept))
+        let crawl = Crawl::builder(self.output).sources(sources);
+        run(crawl, self.show.show(), false)
     }
 
     fn flags(&self) -> Result<Config> {
@@ -328,7 +287,7 @@ impl Args {
         };
         config.memory = self.how.memory.clone();
         if let Some(text) = &self.how.max_size {
-            let size = orbweaver_config::units::size(text).map_err(Fatal::input)?;
+            let size = units::size(text).map_err(Fatal::input)?;
             config.limits.max_body_bytes = Some(usize::try_from(size).unwrap_or(usize::MAX));
         }
         config.user_agent = self.how.user_agent.clone();
@@ -343,11 +302,6 @@ fn either(on: bool, off: bool) -> Option<bool> {
         (false, false) => None,
         (on, _) => Some(on),
     }
-}
-
-/// True when a directory is there and has something in it.
-fn is_filled(path: &std::path::Path) -> bool {
-    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// The seed lines of a file, checked one by one so that a mistake is shown with its line.

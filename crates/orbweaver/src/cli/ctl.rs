@@ -8,13 +8,9 @@ use clap::Subcommand;
 
 use orbweaver_model::text;
 
-use crate::changes::Changes;
-use crate::clock;
-use crate::control::{self, Question};
-use crate::crawl_dir::CrawlDir;
+use orbweaver_ring::{Question, View, json};
+
 use crate::exit::Ending;
-use crate::steer;
-use crate::terminal;
 
 /// Steer a running crawl: pause it, block a host, add seeds
 ///
@@ -104,9 +100,9 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let dir = CrawlDir::open(&self.dir)?;
+        let view = View::open(&self.dir)?;
         let question = match self.what {
-            What::Log => return log(&dir, self.json),
+            What::Log => return log(&view, self.json),
             What::Pause => Question::Pause,
             What::Resume => Question::Resume,
             What::Stop => Question::Stop,
@@ -117,21 +113,10 @@ impl Args {
             What::Reload => Question::Reload,
             What::Undo { n } => Question::Undo { n },
         };
-        let said = match (control::ask_one(&dir, &question)?, &question) {
-            (Some(said), _) => said,
-            (
-                None,
-                Question::Pause
-                | Question::Resume
-                | Question::Stop
-                | Question::Add { .. }
-                | Question::Reload,
-            ) => return Err(steer::not_running(&dir, &question)),
-            (None, _) => steer::at_rest(&dir, &question, clock::steady()())?,
-        };
+        let said = view.change(&question)?;
         let mut out = std::io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", terminal::json(&said))?;
+            writeln!(out, "{}", json::line(&said))?;
         } else {
             let number = said.n.map(|n| format!(" (change {n})")).unwrap_or_default();
             writeln!(out, "{}{number}", text::shown(&said.said))?;
@@ -143,11 +128,11 @@ impl Args {
     }
 }
 
-fn log(dir: &CrawlDir, json: bool) -> Result<Ending> {
+fn log(view: &View, as_json: bool) -> Result<Ending> {
     let mut out = std::io::stdout().lock();
-    for entry in Changes::of(dir).read()? {
-        if json {
-            writeln!(out, "{}", terminal::json(&entry))?;
+    for entry in view.changes()? {
+        if as_json {
+            writeln!(out, "{}", json::line(&entry))?;
             continue;
         }
         let undoes = entry

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 
-use orbweaver_docindex::Reader;
+use orbweaver_docindex::Damage;
 
 use crate::exit::Ending;
 
@@ -12,8 +12,7 @@ use crate::exit::Ending;
 const NAMED: usize = 20;
 
 /// Names on standard error what could not be read of the index, and what to do about it; how to end.
-pub(crate) fn index(reader: &Reader, dir: &Path) -> Ending {
-    let damage = reader.damage();
+pub(crate) fn index(damage: &[Damage], dir: &Path) -> Ending {
     let places = damage.iter().map(|damage| format!("index/{damage}"));
     tell(places, || {
         let dir = dir.display();

@@ -7,13 +7,11 @@ use anyhow::Result;
 
 use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
 
+use orbweaver_ring::Crawl;
+
 use super::crawl::ShowArgs;
-use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
-use crate::pipeline::{self, Hands, Start};
-use orbweaver_config::Config;
-use orbweaver_config::Settings;
-use orbweaver_config::Sources;
+use crate::run::run;
 
 /// Crawl a simulated web on this machine, offline, and show what came of it
 ///
@@ -43,8 +41,6 @@ impl Args {
             ..SimConfig::default()
         })
         .map_err(|error| Fatal::with(Ending::Failed, error.to_string()))?;
-        let held = CrawlDir::hold(&self.output)?;
-        held.clear_demo()?;
         let seeds = sim.seeds();
         let mut out = std::io::stdout();
         writeln!(
@@ -58,24 +54,16 @@ impl Args {
             "the same by hand, while this runs: orbweaver crawl {} --scope any --allow-net 127.0.0.0/8 --rate {RATE} -o by-hand\n",
             seeds.join(" ")
         )?;
-        let mut config = Config {
-            seeds,
-            contact: Some("https://example.org/bot".into()),
-            ..Config::default()
-        };
-        config.scope.kind = Some("any".into());
-        config.politeness.rate = Some(RATE);
-        config.fetch.allow_net = Some(vec!["127.0.0.0/8".into()]);
-        let ending = pipeline::run(Start {
-            held,
-            settings: Settings::new(&config)?,
-            config,
-            sources: Sources::default(),
-            hands: Hands::Own,
-            show: self.show.show(),
-            notices: Vec::new(),
-            is_demo: true,
-        })?;
+        let crawl = Crawl::builder(self.output)
+            .seeds(seeds)
+            .contact("https://example.org/bot")
+            .rate(RATE)
+            .configure(|config| {
+                config.scope.kind = Some("any".into());
+                config.fetch.allow_net = Some(vec!["127.0.0.0/8".into()]);
+            })
+            .replaceable();
+        let ending = run(crawl, self.show.show(), false)?;
         let stats = sim.stats();
         let limits = VisitLimits {
             per_host: Some(1),

@@ -7,10 +7,10 @@ use anyhow::Result;
 
 use orbweaver_intake::{CanonicalOptions, Canonicalizer, seeds::parse_seed, surt};
 use orbweaver_model::Limits;
+use orbweaver_ring::{Error, View};
 use orbweaver_store::StoredExchange;
 
 use super::damaged;
-use crate::crawl_dir::CrawlDir;
 use crate::exit::{Ending, Fatal};
 
 /// Print a page as it was fetched last
@@ -38,7 +38,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let dir = CrawlDir::open(&self.dir)?.readable_in(&["warc", "cdxj"])?;
+        let dir = View::open(&self.dir)?.dir().clone();
+        let dir = dir.readable_in(&["warc", "cdxj"]).map_err(Error::from)?;
         let url = parse_seed(&self.url, &Canonicalizer::new(CanonicalOptions::default()))
             .map_err(|error| Fatal::input(format!("`{}` is not a URL: {error}", self.url)))?;
         let found = orbweaver_store::get(dir.path(), &surt(&url), url.as_str())?;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::daemon::spider;
-use crate::exit::Ending;
 use orbweaver_config::DaemonConfig;
+use orbweaver_daemons::spider;
+
+use crate::exit::Ending;
 
 /// Fetch what URL servers order, and send the results to a store
 ///
@@ -61,6 +62,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        spider::run(DaemonConfig::read(&self.config)?.spider()?)
+        spider::run(DaemonConfig::read(&self.config)?.spider()?)?;
+        Ok(Ending::Interrupted)
     }
 }

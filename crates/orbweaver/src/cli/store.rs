@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::daemon::store;
-use crate::exit::Ending;
 use orbweaver_config::DaemonConfig;
+use orbweaver_daemons::store;
+
+use crate::exit::Ending;
 
 /// Keep what spiders send: archive it, journal it, pass it on
 ///
@@ -44,6 +45,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        store::run(&DaemonConfig::read(&self.config)?.store()?)
+        store::run(&DaemonConfig::read(&self.config)?.store()?)?;
+        Ok(Ending::Interrupted)
     }
 }

@@ -1,20 +1,18 @@
 //! `orbweaver urlserver`: the URL server as a process of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use tracing::{info, warn};
 
-use crate::crawl_dir::CrawlDir;
-use crate::daemon::start_log;
-use crate::daemon::urlserver::Elsewhere;
-use crate::exit::{Ending, Fatal};
-use crate::pipeline::{self, Hands, Start};
-use crate::progress::Show;
-use orbweaver_config::Config;
-use orbweaver_config::Settings;
-use orbweaver_config::Sources;
+use orbweaver_config::{Config, Settings, Sources};
 use orbweaver_config::{DaemonConfig, both};
+use orbweaver_daemons::start_log;
+use orbweaver_ring::{Crawl, Elsewhere, Error};
+
+use crate::exit::{Ending, Fatal};
+use crate::progress::Show;
+use crate::run::run;
 
 /// Keep the doc index and the queues of a crawl, and order URLs from spiders
 ///
@@ -81,16 +79,13 @@ impl Args {
             of_daemons: true,
             flags,
         };
-        // Look before anything is created: a mistake must not leave a directory behind.
-        let config = sources.read(stored(&own.dir)?)?;
-        let settings = Settings::new(&config)?;
-        if settings.seeds.is_empty() {
-            return Err(Fatal::input(
-                "nothing to crawl: give a URL, or seeds in the table crawl of the file",
-            ));
-        }
-        let elsewhere = Elsewhere::new(&own)?;
-        let held = CrawlDir::hold(&own.dir)?;
+        let elsewhere =
+            Elsewhere::new(&own).map_err(|error| Fatal::input(format!("Key_File: {error}")))?;
+        let crawl = Crawl::builder(&own.dir)
+            .sources(sources)
+            .fetch_elsewhere(elsewhere);
+        // Look before anything is said: a mistake is all that there is to say.
+        crawl.settings().map_err(in_words)?;
         start_log();
         for spider in &own.spiders {
             info!(host = spider.host, port = spider.port, "a spider");
@@ -101,23 +96,16 @@ impl Args {
         if own.store.is_none() {
             warn!("no store is set: no links are read, and no robots.txt is obeyed");
         }
-        let hands = Hands::Others(elsewhere);
-        pipeline::run(Start {
-            held,
-            config,
-            settings,
-            sources,
-            hands,
-            show: Show::NOTHING,
-            notices: Vec::new(),
-            is_demo: false,
-        })
+        run(crawl, Show::NOTHING, true)
     }
 }
 
-/// What a directory keeps of an earlier run; one that is no crawl yet keeps nothing.
-fn stored(dir: &Path) -> Result<Config> {
-    CrawlDir::open(dir)
-        .ok()
-        .map_or(Ok(Config::default()), |dir| dir.stored_config())
+/// What can be written when there is nothing to crawl.
+fn in_words(error: Error) -> anyhow::Error {
+    match error {
+        Error::NoSeeds { .. } => {
+            Fatal::input("nothing to crawl: give a URL, or seeds in the table crawl of the file")
+        }
+        error => error.into(),
+    }
 }

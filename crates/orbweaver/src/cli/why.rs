@@ -1,26 +1,18 @@
 //! `orbweaver why`: why a URL stands where it stands, and why a crawl is not faster.
 
+mod words;
+
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use orbweaver_docindex::Reader;
-use orbweaver_intake::{Canonicalizer, Scope, seeds::parse_seed};
-use orbweaver_model::{Link, text};
+use orbweaver_model::text;
+use orbweaver_ring::{Slow, View, Why, json};
 
 use super::damaged;
-use super::status::READER_MEMORY;
-use crate::clock;
-use crate::control::{self, Question};
-use crate::crawl_dir::CrawlDir;
-use crate::exit::{Ending, Fatal};
-use crate::slow::Slow;
-use crate::steer;
-use crate::terminal;
-use crate::why::{self, Why};
-use orbweaver_config::Settings;
+use crate::exit::Ending;
 
 /// Explain what became of a URL, or what limits the speed
 ///
@@ -53,60 +45,45 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let dir = CrawlDir::open(&self.dir)?;
-        let Some(text) = &self.url else {
-            let slow: Option<Slow> = control::ask_one(&dir, &Question::Slow)?;
-            let mut slow = slow.ok_or_else(|| steer::not_running(&dir, &Question::Slow))?;
+        let view = View::open(&self.dir)?;
+        let Some(url) = &self.url else {
+            let mut slow = view.slow()?;
             let called = self.dir.display().to_string();
             slow.setting = slow.setting.map(|setting| setting.replace("DIR", &called));
-            self.show(&slow.lines(), &slow)?;
+            self.show(&slow_lines(&slow), &slow)?;
             return Ok(Ending::Done);
         };
-        let url = text.clone();
-        if let Some(why) = control::ask_one(&dir, &Question::Why { url })? {
-            self.show_why(why)?;
-            return Ok(Ending::Done);
-        }
-        let dir = dir.readable()?;
-        let reader = Reader::open(&dir.index(), READER_MEMORY)?;
-        self.show_why(explain(&dir, &reader, text)?)?;
-        Ok(damaged::index(&reader, dir.path()))
+        let seen = view.why(url)?;
+        self.show_why(seen.answer)?;
+        Ok(damaged::index(&seen.damage, &self.dir))
     }
 
     fn show_why(&self, mut why: Why) -> Result<()> {
-        why.name_places(&self.dir.display().to_string());
-        self.show(&why.lines(), &why)
+        words::name_places(&mut why, &self.dir.display().to_string());
+        self.show(&words::lines(&why), &why)
     }
 
     fn show(&self, lines: &[String], object: &impl Serialize) -> Result<()> {
         let mut out = std::io::stdout().lock();
         if self.json {
-            return Ok(writeln!(out, "{}", terminal::json(object))?);
+            return Ok(writeln!(out, "{}", json::line(object))?);
         }
         let mut lines = lines.iter();
         Ok(lines.try_for_each(|line| writeln!(out, "{}", text::shown(line)))?)
     }
 }
 
-/// Reads what a crawl that does not run has left.
-fn explain(dir: &CrawlDir, reader: &Reader, text: &str) -> Result<Why> {
-    let settings = Settings::new(&dir.stored_config()?)?;
-    let canonicalizer = Canonicalizer::new(settings.canonical.clone());
-    let url = parse_seed(text, &canonicalizer)
-        .map_err(|error| Fatal::input(format!("`{text}` is not a URL: {error}")))?;
-    let mut scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
-    for seed in reader.seeds() {
-        scope.admit(&seed?);
+/// What limits the speed, for a person.
+fn slow_lines(slow: &Slow) -> Vec<String> {
+    let mut lines = vec![
+        format!("limit      {}: {}", slow.limit, slow.sentence),
+        format!(
+            "now        {:.1} pages/s, {} requests out, {} hosts in work",
+            slow.pages_per_second, slow.in_flight, slow.hosts
+        ),
+    ];
+    if let Some(setting) = &slow.setting {
+        lines.push(format!("to change  {setting}"));
     }
-    why::gather(
-        &url,
-        &why::Sources {
-            dir: dir.path(),
-            reader,
-            settings: &settings,
-            scope: &|link: &Link| scope.verdict(link),
-            whereabouts: None,
-            now: clock::steady()(),
-        },
-    )
+    lines
 }

@@ -1,0 +1,174 @@
+//! A crawl as its user has it: built, started, watched, changed, and waited for.
+
+mod builder;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use orbweaver_crawldir::CrawlDir;
+
+pub use self::builder::CrawlBuilder;
+use crate::control::Control;
+use crate::control::hosts::Said;
+use crate::control::question::Question;
+use crate::error::{Context, Error, Result};
+use crate::machine::Descriptors;
+use crate::ring::{Ring, Start};
+use crate::summary::Summary;
+use crate::watch::progress::Progress;
+use crate::watch::slow::Slow;
+use crate::watch::status::Status;
+use crate::watch::why::Why;
+
+/// A crawl that runs, on threads of its own.
+///
+/// Dropping it stops the crawl in order and waits for that; [`Crawl::wait`] waits until there is nothing left to do.
+/// Everything durable is in the crawl directory, so that a crawl that was stopped, killed or cut off is resumed by starting
+/// one on the same directory.
+///
+/// All methods may be called from any thread. They block for moments, some until a change is on the disk.
+pub struct Crawl {
+    dir: CrawlDir,
+    control: Arc<Control>,
+    thread: Option<JoinHandle<Result<Summary>>>,
+    /// Closed when the thread is about to end.
+    ended: Receiver<()>,
+}
+
+impl Crawl {
+    /// Describes a crawl in a directory: a new one, or one that is resumed there.
+    pub fn builder(dir: impl Into<std::path::PathBuf>) -> CrawlBuilder {
+        CrawlBuilder::new(dir.into())
+    }
+
+    pub(crate) fn start(start: Start) -> Result<Self> {
+        let dir = start.held.dir().clone();
+        let (tell, ready) = sync_channel(1);
+        let (alive, ended) = sync_channel::<()>(1);
+        let thread = thread::Builder::new()
+            .name("crawl".into())
+            .spawn(move || {
+                let _alive = alive;
+                run(start, &tell)
+            })
+            .context("cannot start the thread of the crawl")?;
+        match ready.recv() {
+            Ok(control) => Ok(Self {
+                dir,
+                control,
+                thread: Some(thread),
+                ended,
+            }),
+            // It has refused to begin and says why.
+            Err(_) => Err(match thread.join() {
+                Ok(Err(error)) => error,
+                _ => Error::Failed("the crawl failed before it began".into()),
+            }),
+        }
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &CrawlDir {
+        &self.dir
+    }
+
+    /// How far it is, as of a quarter of a second ago at most.
+    pub fn progress(&self) -> Progress {
+        self.control.watch().progress()
+    }
+
+    /// What there is to tell a person since the last call: one sentence each, lower case and without a full stop.
+    pub fn messages(&self) -> Vec<String> {
+        self.control.watch().messages()
+    }
+
+    /// The counts of URLs and hosts.
+    pub fn status(&self) -> Result<Status> {
+        self.control.status()
+    }
+
+    /// Everything that decides about a URL: who linked to it, what scope and robots.txt say, where it waits and for what.
+    pub fn why(&self, url: &str) -> Result<Why> {
+        self.control.why(url)
+    }
+
+    /// What limits the speed, and which setting would change it.
+    pub fn slow(&self) -> Result<Slow> {
+        self.control.slow()
+    }
+
+    /// Lets no more requests out; those that are out may end.
+    pub fn pause(&self) -> Result<()> {
+        self.control.make(Question::Pause).map(drop)
+    }
+
+    /// Lets requests out again.
+    pub fn resume(&self) -> Result<()> {
+        self.control.make(Question::Resume).map(drop)
+    }
+
+    /// Makes a change, as `orbweaver ctl` does; it is written to the log of changes first.
+    pub fn change(&self, change: Question) -> Result<Said> {
+        self.control.make(change)
+    }
+
+    /// Tells it to end: requests that are out may end, then everything is written. [`Crawl::wait`] waits for that.
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Waits for its end, but no longer than `span`. True when it has ended.
+    pub fn wait_timeout(&self, span: Duration) -> bool {
+        self.ended.recv_timeout(span) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    /// Waits until there is nothing left to do, a limit is reached, or it was told to stop; what it came to.
+    pub fn wait(mut self) -> Result<Summary> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Result<Summary> {
+        let failed = || Error::Failed("the thread of the crawl failed".into());
+        let thread = self.thread.take().ok_or_else(failed)?;
+        thread.join().map_err(|_| failed())?
+    }
+}
+
+impl Drop for Crawl {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.control.stop();
+            // Who wants to know how it ended waits for it.
+            let _ = self.join();
+        }
+    }
+}
+
+/// How long threads that are still busy may take when everything is written. Lookups that never end must not keep the
+/// process.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
+
+/// The crawl's thread: builds the ring, says so, looks after it, and stops it.
+fn run(mut start: Start, tell: &SyncSender<Arc<Control>>) -> Result<Summary> {
+    let dir = start.held.dir().clone();
+    let descriptors = Descriptors::get();
+    start.fit(descriptors);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(start.settings.workers)
+        .thread_name("worker")
+        .enable_all()
+        .build()
+        .context("cannot start the worker threads")?;
+    let ended = runtime.block_on(async {
+        let ring = Ring::build(start, descriptors)?;
+        // Whoever started it waits for this.
+        let _ = tell.send(ring.control());
+        let reason = ring.supervise().await;
+        ring.stop(reason).await
+    });
+    runtime.shutdown_timeout(LAST_MOMENT);
+    dir.level_modes();
+    ended
+}

@@ -1,0 +1,62 @@
+//! Orbweaver as a library: a web crawler that is polite, archives what it fetches, and can be killed at any moment.
+//!
+//! ```no_run
+//! use orbweaver_ring::Crawl;
+//!
+//! # fn main() -> Result<(), orbweaver_ring::Error> {
+//! let crawl = Crawl::builder("example")
+//!     .seed("https://example.org/")
+//!     .contact("mailto:me@example.org")
+//!     .pages(100)
+//!     .start()?;
+//! let summary = crawl.wait()?;
+//! println!("{} pages", summary.pages);
+//! # Ok(())
+//! # }
+//! ```
+
+mod addresses;
+mod adopt;
+mod clock;
+mod control;
+mod crawl;
+mod error;
+mod fetchers;
+mod harvest;
+mod indexer;
+pub mod json;
+mod log;
+mod machine;
+mod redirect;
+mod rejudge;
+mod repair;
+mod retry;
+mod revisit;
+mod ring;
+mod seeds;
+mod shelf;
+mod summary;
+mod sync;
+mod view;
+mod watch;
+
+pub use orbweaver_config::{Config, Settings, Sources};
+pub use orbweaver_crawldir::CrawlDir;
+
+pub use clock::steady;
+pub use control::changes::{Change, Entry as ChangeEntry};
+pub use control::hosts::Said;
+pub use control::question::Question;
+pub use crawl::{Crawl, CrawlBuilder};
+pub use error::{Error, Kind, Result};
+pub use fetchers::line::Elsewhere;
+pub use machine::{Descriptors, allow_many_files};
+pub use redirect::resolve;
+pub use summary::{Cut, Limit, Summary};
+pub use view::{Seen, View};
+pub use watch::check::IndexLine;
+pub use watch::hosts::{HostLine, HostStates, Hosts};
+pub use watch::progress::Progress;
+pub use watch::slow::Slow;
+pub use watch::status::{Serving, Status};
+pub use watch::why::Why;

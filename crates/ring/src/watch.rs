@@ -1,0 +1,238 @@
+//! What those who watch a crawl see: its state as values, gathered from the stages while they work.
+
+pub(crate) mod check;
+pub(crate) mod counters;
+pub(crate) mod hosts;
+pub(crate) mod notices;
+pub(crate) mod outcomes;
+pub(crate) mod progress;
+pub(crate) mod slow;
+pub(crate) mod status;
+pub(crate) mod trapped;
+pub(crate) mod why;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use orbweaver_config::Settings;
+use orbweaver_crawldir::{CrawlDir, Space};
+use orbweaver_docindex::Reader;
+use orbweaver_model::{Clock, CrawlUrl, Link};
+use orbweaver_store::Archive;
+use orbweaver_urlserver::{Census, Handle};
+
+use self::progress::{Progress, Rate};
+use self::slow::{Facts, Slow};
+use self::status::Status;
+use self::why::Why;
+use crate::error::Result;
+use crate::harvest::Harvest;
+use crate::indexer::Standing;
+use crate::sync::lock;
+
+/// The state of a crawl while it runs.
+pub(crate) struct Watch {
+    began: Instant,
+    dir: CrawlDir,
+    clock: Clock,
+    urlserver: Handle,
+    harvest: Arc<Harvest>,
+    /// None when the store is elsewhere.
+    archive: Option<Arc<Archive>>,
+    standing: Arc<Mutex<Standing>>,
+    reader: Reader,
+    /// What the store complains of, while it does.
+    trouble: Arc<Mutex<Option<String>>>,
+    /// Room on the disk.
+    space: Space,
+    /// As they are in effect; a reload changes them.
+    settings: Mutex<Settings>,
+    /// Cores in use, lately.
+    busy: Mutex<Busy>,
+    rate: Mutex<Rate>,
+    progress: Mutex<Progress>,
+}
+
+/// What the state is gathered from.
+pub(crate) struct Watched {
+    pub(crate) dir: CrawlDir,
+    pub(crate) clock: Clock,
+    pub(crate) urlserver: Handle,
+    pub(crate) harvest: Arc<Harvest>,
+    pub(crate) archive: Option<Arc<Archive>>,
+    pub(crate) standing: Arc<Mutex<Standing>>,
+    pub(crate) reader: Reader,
+    pub(crate) trouble: Arc<Mutex<Option<String>>>,
+    pub(crate) settings: Settings,
+}
+
+impl Watch {
+    pub(crate) fn new(watched: Watched) -> Self {
+        Self {
+            began: Instant::now(),
+            space: Space::of(watched.dir.path()),
+            dir: watched.dir,
+            clock: watched.clock,
+            urlserver: watched.urlserver,
+            harvest: watched.harvest,
+            archive: watched.archive,
+            standing: watched.standing,
+            reader: watched.reader,
+            trouble: watched.trouble,
+            settings: Mutex::new(watched.settings),
+            busy: Mutex::new(Busy::default()),
+            rate: Mutex::default(),
+            progress: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// The settings in effect.
+    pub(crate) fn settings(&self) -> Settings {
+        lock(&self.settings).clone()
+    }
+
+    pub(crate) fn set_settings(&self, settings: Settings) {
+        *lock(&self.settings) = settings;
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// What there is to tell a person since the last call.
+    pub(crate) fn messages(&self) -> Vec<String> {
+        self.harvest.notices.news()
+    }
+
+    /// What keeps the crawl from writing, most general cause first.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let archive = || lock(&self.trouble).clone();
+        let index = || lock(&self.standing).trouble.clone();
+        self.space.low().or_else(archive).or_else(index)
+    }
+
+    /// What damage has cost, in words.
+    pub(crate) fn lost(&self) -> Option<String> {
+        lock(&self.standing).lost.clone()
+    }
+
+    /// Looks at the disk: whether it was nearly full before, and whether it is now.
+    pub(crate) fn look_at_disk(&self) -> (bool, bool) {
+        (self.space.low().is_some(), self.space.look().is_some())
+    }
+
+    /// Measures what takes a while to show: the cores in use. True when a second has passed since the last time.
+    pub(crate) fn measure(&self) -> bool {
+        lock(&self.busy).measure()
+    }
+
+    pub(crate) async fn census(&self) -> Census {
+        self.urlserver.census().await.unwrap_or_default()
+    }
+
+    /// Takes the crawl's progress anew.
+    pub(crate) async fn refresh(&self) {
+        let census = self.census().await;
+        let queued = lock(&self.standing).ledger.queued;
+        let counters = &self.harvest.counters;
+        let seconds = self.began.elapsed().as_secs_f64();
+        let pages = counters.documents.load(Ordering::Relaxed);
+        let rate = lock(&self.rate).at(seconds, pages);
+        let progress = Progress {
+            seconds,
+            pages,
+            rate,
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            queued,
+            hosts_active: census.hosts,
+            in_flight: census.orders,
+            failed: counters.failed.load(Ordering::Relaxed),
+            limited_by: self.slow(&census).limit,
+            notices: self.harvest.notices.all(),
+        };
+        *lock(&self.progress) = progress;
+    }
+
+    /// The progress as it was taken last.
+    pub(crate) fn progress(&self) -> Progress {
+        lock(&self.progress).clone()
+    }
+
+    /// What limits the speed.
+    pub(crate) fn slow(&self, census: &Census) -> Slow {
+        let standing = lock(&self.standing).clone();
+        let wait = standing.waits_until;
+        let facts = Facts {
+            census: *census,
+            rate: lock(&self.rate).last(),
+            busy: lock(&self.busy).cores,
+            backlog: self.archive.as_ref().map_or(0, |archive| archive.backlog()),
+            trouble: self.trouble(),
+            queued: standing.ledger.queued,
+            next_try: wait.map(|until| until.since((self.clock)()).as_secs()),
+            only_blocked: standing.only_blocked,
+        };
+        slow::explain(&facts, &lock(&self.settings))
+    }
+
+    pub(crate) async fn status(&self) -> Result<Status> {
+        let mut status = Status::read(&self.reader, (self.clock)())?;
+        status.running = true;
+        status.set_census(&self.census().await);
+        Ok(status)
+    }
+
+    /// Everything that decides about a URL.
+    pub(crate) async fn why(&self, url: &CrawlUrl) -> Result<Why> {
+        let key = url.key(self.reader.seed());
+        let whereabouts = self.urlserver.whereis(url.clone(), key).await.ok();
+        let settings = self.settings();
+        let scope = |link: &Link| self.harvest.outlinks.scope_verdict(link);
+        why::gather(
+            url,
+            &why::Sources {
+                dir: self.dir.path(),
+                reader: &self.reader,
+                settings: &settings,
+                scope: &scope,
+                whereabouts,
+                now: (self.clock)(),
+            },
+        )
+    }
+}
+
+/// Cores in use.
+struct Busy {
+    cores: f64,
+    at: Instant,
+    used: Duration,
+}
+
+impl Default for Busy {
+    fn default() -> Self {
+        Self {
+            cores: 0.0,
+            at: Instant::now(),
+            used: progress::cpu_time(),
+        }
+    }
+}
+
+impl Busy {
+    fn measure(&mut self) -> bool {
+        let passed = self.at.elapsed();
+        if passed < Duration::from_secs(1) {
+            return false;
+        }
+        let used = progress::cpu_time();
+        self.cores = used.saturating_sub(self.used).as_secs_f64() / passed.as_secs_f64();
+        (self.at, self.used) = (Instant::now(), used);
+        true
+    }
+}
