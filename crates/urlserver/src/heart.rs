@@ -1,61 +1,52 @@
 //! The heart of the URL server: messages and the time in, actions out.
 //!
 //! It reads no clock, opens no socket and never waits; `server` does that. A candidate comes into the
-//! queue of its host (`slot`) or, for want of room, into the leftover queue (`leftover`); it goes out
-//! when host and address may be asked (`politeness`, `dispatch`) and robots.txt allows it (`obey`).
-//! What is known of a host outlives its slot (`host`, `rest`).
+//! queue of its host (`slots`) or, for want of room, into the leftover queue (`leftover`); it goes out
+//! when host and address may be asked (`host`, `ips`) and robots.txt allows it (`origins`).
+//! What is known of a host outlives its slot (`rest`).
+//!
+//! Each of these is a part with an invariant of its own, which knows nothing of the others; the heart is what stands
+//! between them. Its own methods are in five files: how URLs come in (`admit`), who goes next (`dispatch`), what
+//! happens to orders that are out (`orders`), robots.txt (`robots`), operators (`operators`) and their questions
+//! (`report`).
 
 mod admit;
-mod again;
-mod ahead;
-mod alarm;
-mod batch;
-mod census;
-mod crowd;
 mod dispatch;
-mod lasting;
-mod obey;
-mod outage;
-mod recall;
-mod steer;
+mod operators;
+mod orders;
+mod report;
+mod robots;
 #[cfg(test)]
 mod tests;
-mod verdicts;
-mod whereis;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orbweaver_model::{Candidate, Outcome, OutcomeClass, Pace, Timestamp, TransId, machine};
+use orbweaver_model::{Candidate, Outcome, OutcomeClass, Pace, Timestamp, machine};
 
-pub use self::again::Resend;
+pub use self::orders::Resend;
 
-use self::ahead::TOGETHER;
-use self::alarm::{Alarms, Wake};
-use self::batch::Batch;
-use self::crowd::Crowds;
-use self::lasting::Lasting;
-use self::recall::Recalls;
-use self::steer::Steering;
-use self::verdicts::VerdictLine;
-use crate::hash::{HashMap, HashSet};
+use crate::alarms::Alarms;
+use crate::clock;
+use crate::crowds::Crowds;
 use crate::host::Host;
+use crate::ips::IpTable;
+use crate::lasting::Lasting;
 use crate::leftover::Leftover;
-use crate::message::{Action, Done, Notice, Resolved, RobotsAnswer};
+use crate::message::{Action, Notice, Resolved, RobotsAnswer};
 use crate::options::{UrlServerError, UrlServerOptions};
+use crate::origins::RobotsJob;
 use crate::pace::Adapt;
 use crate::places::Places;
-use crate::politeness::{self, IpTable, Ticket};
+use crate::policies::Policies;
+use crate::recalls::Recalls;
+use crate::requests::Requests;
 use crate::rest::Hosts;
-use crate::slot::{Bench, RobotsJob, Work};
+use crate::slot::Stamped;
+use crate::slots::Slots;
+use crate::verdicts::VerdictLine;
 
-/// The most candidates that are asked for at once, so that one answer of the doc index stays small.
-const MAX_WANT: usize = 1024;
-/// After an answer shorter than what was wanted the doc index is left alone for this long.
-const PAUSE: Duration = Duration::from_millis(100);
-/// With more hosts than this on the reject list for each empty queue, a request waits for more of those.
-const REJECTS_PER_QUEUE: usize = 64;
 /// A host that asks for more patience than this gives its slot to another, and its URLs go back to the
 /// doc index: a slot is too dear to be kept for a day.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -64,17 +55,19 @@ const PATIENCE: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Heart {
     options: UrlServerOptions,
-    host_delay: Duration,
-    ip_delay: Duration,
     /// How the gaps of slow and failing hosts grow.
     adapt: Adapt,
     /// In a resumed crawl, when the process before may have asked anyone for the last time.
     asked_before: Option<Timestamp>,
-    bench: Bench,
+    /// What may be asked of which host.
+    policies: Policies,
+    /// The queues, and the hosts that have one.
+    slots: Slots,
+    /// Where every host is, and those without a queue.
     hosts: Hosts,
     ips: IpTable,
     leftover: Leftover,
-    alarms: Alarms,
+    alarms: Alarms<Wake>,
     /// Who waits to be told what a robots.txt says.
     verdicts: VerdictLine,
     /// Who waits for a robots.txt that the doc index has.
@@ -83,60 +76,69 @@ pub struct Heart {
     places: Places<Turn>,
     /// Orders that hold their places for long.
     lasting: Lasting,
-    /// Orders that are out.
-    orders: usize,
-    /// URLs in slots.
-    queued: usize,
-    /// Hashes of the hosts whose queues have enough: the reject list.
-    laden: HashSet<u64>,
-    /// The two maps of the last batch of candidates.
-    batch: Batch,
     /// Hosts that were sent away because too many wait for their addresses.
     crowds: Crowds,
-    /// URLs that found no room at all and go back to the doc index with the end of the message.
-    spilled: Vec<Candidate>,
-    /// How many did so since the start.
-    spilled_in_all: u64,
-    /// What operators have set for hosts; as many as they have typed.
-    steering: HashMap<Arc<str>, Steering>,
-    asking: Asking,
-    /// The doc index has just been left alone for a whole pause.
-    has_waited: bool,
+    /// The conversation with the doc index.
+    requests: Requests,
     paused: bool,
     draining: bool,
-    actions: Vec<Action>,
+    out: Actions,
     #[cfg(debug_assertions)]
     unchecked: usize,
 }
 
-/// Where the conversation with the doc index stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asking {
-    /// The next empty queue makes a request.
-    Idle,
-    /// A request is open.
-    Asked {
-        /// What was wanted.
-        want: usize,
-        /// Domains were rejected because their address is crowded; the next request takes them.
-        crowded: bool,
-    },
-    /// The last answer was short, or the next request would say little; it waits.
-    Paused {
-        /// Until then.
-        until: Timestamp,
-        /// For more to say; otherwise for more to be there.
-        gathering: bool,
-    },
+/// What to look at when its time comes.
+#[derive(Debug)]
+enum Wake {
+    /// A slot whose time comes.
+    Slot(Stamped),
+    /// An address whose time comes.
+    Ip(IpAddr),
+    /// A host with a robots.txt to be asked for again.
+    Robots(Arc<str>),
+    /// The line of those who wait for verdicts has its turn.
+    Verdicts,
+    /// The oldest order that is out may have outstayed.
+    Lasting,
+    /// The doc index may be asked for a robots.txt again.
+    Recall,
+    /// The doc index may be asked again.
+    Candidates,
 }
 
 /// One turn to send.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     /// Of a slot.
-    Slot(Ticket),
+    Slot(Stamped),
     /// Of the first in the line of an address.
     Ip(IpAddr),
+}
+
+/// What is to be done, in the order in which it was decided. Emptied after every message.
+#[derive(Debug, Default)]
+struct Actions(Vec<Action>);
+
+impl Actions {
+    fn push(&mut self, action: Action) {
+        self.0.push(action);
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        self.0.push(Action::Tell(notice));
+    }
+
+    fn refuse(&mut self, candidate: Candidate, outcome: Outcome, again: Option<Timestamp>) {
+        self.tell(Notice::Refuse {
+            candidate,
+            outcome,
+            again,
+        });
+    }
+
+    fn give_back(&mut self, candidates: Vec<Candidate>, until: Option<Timestamp>) {
+        self.tell(Notice::Return { candidates, until });
+    }
 }
 
 impl Heart {
@@ -147,40 +149,26 @@ impl Heart {
     /// Names the first option that makes no sense.
     pub fn new(options: UrlServerOptions, now: Timestamp) -> Result<Self, UrlServerError> {
         options.validate()?;
-        let (host_delay, ip_delay) = (options.host_delay(), options.ip_delay());
-        let mut steering = HashMap::<Arc<str>, Steering>::default();
-        for (host, setting) in &options.settings {
-            let host = host.as_str().into();
-            steering.entry(host).or_default().apply(*setting);
-        }
-        let asked_before = |delay| (options.resumed).then(|| politeness::asked_before(now, delay));
+        let asked_before = |delay| (options.resumed).then(|| clock::asked_before(now, delay));
+        let ip_delay = options.ip_delay();
         Ok(Self {
-            host_delay,
-            ip_delay,
             adapt: options.adapt(),
-            asked_before: asked_before(host_delay),
-            bench: Bench::new(options.host_concurrent),
+            asked_before: asked_before(options.host_delay()),
+            policies: Policies::new(&options),
+            slots: Slots::default(),
             hosts: Hosts::new(options.rest_bytes),
-            ips: IpTable::new(ip_delay, asked_before(ip_delay)),
+            ips: IpTable::new(options.ip_concurrent, ip_delay, asked_before(ip_delay)),
             leftover: Leftover::new(options.leftover_bytes),
             alarms: Alarms::default(),
             verdicts: VerdictLine::default(),
             recalls: Recalls::default(),
             places: Places::new(options.in_flight, options.host_concurrent),
             lasting: Lasting::new(options.in_flight),
-            orders: 0,
-            queued: 0,
-            laden: HashSet::default(),
-            batch: Batch::default(),
             crowds: Crowds::default(),
-            spilled: Vec::new(),
-            spilled_in_all: 0,
-            steering,
-            asking: Asking::Idle,
-            has_waited: false,
+            requests: Requests::default(),
             paused: false,
             draining: false,
-            actions: Vec::new(),
+            out: Actions::default(),
             #[cfg(debug_assertions)]
             unchecked: 0,
             options,
@@ -189,7 +177,7 @@ impl Heart {
 
     /// What is to be done since the last call.
     pub fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.actions)
+        std::mem::take(&mut self.out.0)
     }
 
     /// When `tick` must be called next; none when only a message can change anything.
@@ -201,27 +189,30 @@ impl Heart {
     pub fn candidates(&mut self, candidates: Vec<Candidate>, now: Timestamp) {
         if self.draining {
             if !candidates.is_empty() {
-                self.give_back(candidates, None);
+                self.out.give_back(candidates, None);
             }
             return;
         }
-        self.look_ahead_for(&candidates, now);
         let unknown = self.map_batch(&candidates, now);
-        match self.asking {
-            // What a crowded address kept back can be had at once, for the next request has new maps.
-            Asking::Asked { want, crowded } if candidates.len() < want && !crowded => {
-                self.pause_asking(false, now);
-            }
-            Asking::Paused { .. } => {}
-            _ => self.asking = Asking::Idle,
+        if let Some(at) = self.requests.answered(candidates.len(), now) {
+            self.alarms.set(at, Wake::Candidates);
         }
         for candidate in candidates {
             self.admit(candidate, now);
         }
-        for name in unknown {
-            self.ask_resolver(name);
+        for host in unknown {
+            self.ask_resolver(host);
         }
         self.finish(now);
+    }
+
+    /// Asks for the addresses of a host, whether it has a queue or not, unless its slot has asked.
+    fn ask_resolver(&mut self, host: Arc<str>) {
+        let slot = self.hosts.slot(&host);
+        let asks = slot.and_then(|slot| self.slots.change(slot, |slot, _| slot.ask_resolver()));
+        if asks != Some(false) {
+            self.out.push(Action::Resolve { host });
+        }
     }
 
     /// What the resolver found, or what becomes of the host's URLs.
@@ -237,93 +228,27 @@ impl Heart {
             .as_ref()
             .ok()
             .and_then(|found| found.addresses.first());
-        self.map_address(host, ip.copied().map(machine));
+        self.requests.map_address(host, ip.copied().map(machine));
         match (self.hosts.slot(host), found) {
             (Some(slot), Ok(found)) => {
-                if let Some((slot, host)) = self.bench.pair(slot) {
-                    slot.asked_resolver = false;
+                self.slots.change(slot, |slot, host| {
+                    slot.resolver_answered();
                     host.settle_at(found, now);
-                }
+                });
                 self.settle(slot, now);
             }
             (Some(slot), Err(outcome)) => self.fail_host(slot, &outcome, now),
             // Asked for with its batch: what is found waits with the host for a queue.
-            (None, Ok(found)) if self.hosts.knows(host) || self.batch.has(host) => {
+            (None, Ok(found)) if self.hosts.knows(host) || self.requests.is_mapped(host) => {
                 self.with_host(host, now, |host| host.settle_at(found, now));
             }
             (None, Ok(_)) => {}
             (None, Err(outcome)) => {
                 for candidate in self.leftover.all_of(host) {
-                    self.refuse(candidate, outcome.clone(), None);
+                    self.out.refuse(candidate, outcome.clone(), None);
                 }
             }
         }
-        self.finish(now);
-    }
-
-    /// The request of an order was written at `at`.
-    pub fn sent(&mut self, trans: TransId, at: Timestamp, now: Timestamp) {
-        // Where one is out at a time, the next waits for its end in any case.
-        if self.options.host_concurrent.max(self.options.ip_concurrent) == 1 {
-            return;
-        }
-        let ip_delay = self.ip_delay;
-        let Some((slot, host)) = self.bench.pair(trans.slot) else {
-            return;
-        };
-        let Some(out) = slot.out(trans) else {
-            return;
-        };
-        let first = !std::mem::replace(&mut out.announced, true);
-        host.clock.sent(at, host.delay, first);
-        let ip = out.ip;
-        if let Some(state) = self.ips.get_mut(ip) {
-            state.clock.sent(at, ip_delay, first);
-        }
-        self.settle(trans.slot, now);
-        self.watch_ip(ip, now);
-        self.finish(now);
-    }
-
-    /// An order is over. A name that is unknown, or whose place has been used again, is passed over.
-    pub fn done(&mut self, trans: TransId, done: Done, now: Timestamp) {
-        let Some((slot, _)) = self.bench.pair(trans.slot) else {
-            return;
-        };
-        let Some(out) = slot.vacate(trans) else {
-            return;
-        };
-        self.orders -= 1;
-        self.places.free(out.speed, out.home);
-        self.forget_given_up(out.is_given_up);
-        if done.sent.is_some() || done.failed {
-            self.took(trans.slot, out.since, out.job.is_none(), now);
-        }
-        let Some((_, host)) = self.bench.pair(trans.slot) else {
-            return;
-        };
-        let seen = politeness::seen(&done, host.delay, self.options.host_concurrent);
-        host.clock.done(seen, out.announced, out.lost);
-        let response = done.sent.zip(done.first_byte);
-        let response = response.map(|(sent, first_byte)| first_byte.since(sent));
-        host.fit_pace(response, done.failed, self.adapt);
-        if done.connect_failed {
-            host.try_next_address(out.ip);
-        }
-        if let Some(state) = self.ips.get_mut(out.ip) {
-            let seen = politeness::seen(&done, self.ip_delay, self.options.ip_concurrent);
-            state.clock.done(seen, out.announced, out.lost);
-        }
-        if let Some(job) = out.job {
-            let answer = done.robots.unwrap_or_else(|| {
-                let lost = Outcome::because(OutcomeClass::DeniedRobots, "no answer");
-                RobotsAnswer::unreachable(&lost)
-            });
-            self.robots_answered(*job, answer, now);
-        }
-        self.settle(trans.slot, now);
-        self.watch_ip(out.ip, now);
-        self.ips.rest(out.ip);
         self.finish(now);
     }
 
@@ -351,45 +276,31 @@ impl Heart {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Timestamp) {
-        let mut wakes = Vec::with_capacity(TOGETHER);
-        loop {
-            while wakes.len() < TOGETHER
-                && let Some(wake) = self.alarms.due(now)
-            {
-                wakes.push(wake);
-            }
-            if wakes.is_empty() {
-                break;
-            }
-            self.look_ahead(&wakes, now);
-            wakes.drain(..).for_each(|wake| self.wake(wake, now));
+        while let Some(wake) = self.alarms.due(now) {
+            self.wake(wake, now);
         }
         self.finish(now);
     }
 
     fn wake(&mut self, wake: Wake, now: Timestamp) {
         match wake {
-            Wake::Slot((slot, stamp)) => {
-                if self.bench.get(slot).is_some_and(|s| s.stamp() == stamp) {
-                    self.settle(slot, now);
+            Wake::Slot(stamped) => {
+                if self.slots.is_current(stamped) {
+                    self.settle(stamped.0, now);
                 }
             }
             Wake::Ip(ip) => {
-                if let Some(state) = self.ips.get_mut(ip) {
-                    state.wake = None;
-                }
+                self.ips.woken(ip);
                 self.watch_ip(ip, now);
             }
             Wake::Robots(host) => self.retry_robots(&host, now),
             Wake::Verdicts => self.give_verdicts(now),
             Wake::Lasting => self.check_lasting(now),
-            Wake::Recall => self.ask_for_robots(now, true),
-            Wake::Candidates => {
-                if matches!(self.asking, Asking::Paused { until, .. } if until <= now) {
-                    self.asking = Asking::Idle;
-                    self.has_waited = true;
-                }
+            Wake::Recall => {
+                self.recalls.woken();
+                self.recall_robots(now);
             }
+            Wake::Candidates => self.requests.woken(now),
         }
     }
 
@@ -398,7 +309,7 @@ impl Heart {
     pub fn drain(&mut self, now: Timestamp) -> Vec<Candidate> {
         self.draining = true;
         let mut all = self.leftover.take_all();
-        for slot in self.bench.numbers() {
+        for slot in self.slots.numbers() {
             let (urls, _) = self.empty(slot);
             all.extend(urls);
             self.settle(slot, now);
@@ -409,65 +320,50 @@ impl Heart {
 
     /// Takes every URL and every robots.txt that is not out from a slot.
     fn empty(&mut self, slot: u32) -> (Vec<Candidate>, Vec<RobotsJob>) {
-        let Some((slot, host)) = self.bench.pair(slot) else {
-            return Default::default();
-        };
-        let mut urls = Vec::new();
-        let mut jobs: Vec<_> = slot.jobs.drain(..).collect();
-        match slot.next.take() {
-            Some(Work::Page(candidate, _)) => urls.push(candidate),
-            Some(Work::Robots(job)) => jobs.push(job),
-            None => {}
-        }
-        host.take_all_parked(&mut urls);
-        urls.extend(slot.queue.drain(..));
-        self.queued -= urls.len();
-        if std::mem::take(&mut slot.has_leftover) {
-            urls.extend(self.leftover.all_of(&host.name));
-        }
-        (urls, jobs)
+        let leftover = &mut self.leftover;
+        let all = self.slots.change(slot, |slot, host| {
+            let (mut urls, jobs) = slot.take_all(host);
+            if slot.has_leftover() {
+                slot.set_leftover(false);
+                urls.extend(leftover.all_of(host.name()));
+            }
+            (urls, jobs)
+        });
+        all.unwrap_or_default()
     }
 
     /// Every URL of a host fails alike.
     fn fail_host(&mut self, slot: u32, outcome: &Outcome, now: Timestamp) {
-        if let Some(found) = self.bench.get_mut(slot) {
-            found.asked_resolver = false;
-        }
+        self.slots.change(slot, |slot, _| slot.resolver_answered());
         let (urls, jobs) = self.empty(slot);
         for candidate in urls {
-            self.refuse(candidate, outcome.clone(), None);
+            self.out.refuse(candidate, outcome.clone(), None);
         }
         self.drop_jobs(slot, jobs, &RobotsAnswer::unreachable(outcome), now);
         self.settle(slot, now);
     }
 
-    fn refuse(&mut self, candidate: Candidate, outcome: Outcome, again: Option<Timestamp>) {
-        self.tell(Notice::Refuse {
-            candidate,
-            outcome,
-            again,
-        });
+    /// Whether a host without a queue could get one.
+    fn has_empty_queue(&self) -> bool {
+        self.slots.occupied() < self.options.queue_count
     }
 
-    fn give_back(&mut self, candidates: Vec<Candidate>, until: Option<Timestamp>) {
-        self.tell(Notice::Return { candidates, until });
-    }
-
-    fn tell(&mut self, notice: Notice) {
-        self.actions.push(Action::Tell(notice));
+    /// What is known of a host, wherever it is.
+    fn known_host(&self, name: &str) -> Option<&Host> {
+        match self.hosts.slot(name) {
+            Some(slot) => self.slots.host(slot),
+            None => self.hosts.at_rest(name),
+        }
     }
 
     /// Changes what is known of a host, wherever it is; it becomes known if it was not.
     fn with_host(&mut self, name: &str, now: Timestamp, change: impl FnOnce(&mut Host)) {
         if let Some(slot) = self.hosts.slot(name) {
-            if let Some((_, host)) = self.bench.pair(slot) {
-                change(host);
-            }
-        } else if self.hosts.resting(name).is_some() {
+            self.slots.change(slot, |_, host| change(host));
+        } else if self.hosts.at_rest(name).is_some() {
             self.hosts.change(name, change);
         } else {
-            let delay = self.least_delay(name);
-            let mut host = Host::new(name.into(), delay, self.asked_before);
+            let mut host = Host::new(name.into(), self.policies.grant(name), self.asked_before);
             change(&mut host);
             self.hosts.rest(host, now);
         }
@@ -478,7 +374,10 @@ impl Heart {
         self.fill_empty_queues(now);
         self.pump(now);
         self.make_way_for_others(now);
-        self.return_spilled();
+        let spilled = self.leftover.take_spilled();
+        if !spilled.is_empty() {
+            self.out.give_back(spilled, None);
+        }
         self.ask_for_candidates(now);
         self.ips.prune(now);
         #[cfg(debug_assertions)]

@@ -18,6 +18,10 @@ pub(crate) struct Leftover {
     len: usize,
     bytes: usize,
     budget: usize,
+    /// URLs that found no room at all and go back to the doc index with the end of the message.
+    spilled: Vec<Candidate>,
+    /// How many did so since the start.
+    spilled_in_all: u64,
 }
 
 impl Leftover {
@@ -28,6 +32,8 @@ impl Leftover {
             len: 0,
             bytes: 0,
             budget,
+            spilled: Vec::new(),
+            spilled_in_all: 0,
         }
     }
 
@@ -39,14 +45,11 @@ impl Leftover {
     /// Keeps a URL. A redirect's target goes before its host's other URLs. A host that has a queue
     /// (`has_queue`) will be refilled; one that has none gets in line for one.
     ///
-    /// When the memory is full the URL comes back.
-    pub(crate) fn keep(
-        &mut self,
-        host: &Arc<str>,
-        candidate: Candidate,
-        has_queue: bool,
-    ) -> Result<(), Candidate> {
-        let candidate = self.weigh(candidate)?;
+    /// False when the memory is full: then it is spilled.
+    pub(crate) fn keep(&mut self, host: &Arc<str>, candidate: Candidate, has_queue: bool) -> bool {
+        let Some(candidate) = self.weigh(candidate) else {
+            return false;
+        };
         let urls = match self.by_host.get_mut(host) {
             Some(urls) => urls,
             None => {
@@ -61,32 +64,43 @@ impl Leftover {
         } else {
             urls.push_back(candidate);
         }
-        Ok(())
+        true
     }
 
     /// Keeps a URL that was pushed out of its queue: it comes before all that never got in.
-    pub(crate) fn keep_first(
-        &mut self,
-        host: &Arc<str>,
-        candidate: Candidate,
-    ) -> Result<(), Candidate> {
-        let candidate = self.weigh(candidate)?;
+    pub(crate) fn keep_first(&mut self, host: &Arc<str>, candidate: Candidate) -> bool {
+        let Some(candidate) = self.weigh(candidate) else {
+            return false;
+        };
         self.by_host
             .entry(host.clone())
             .or_default()
             .push_front(candidate);
-        Ok(())
+        true
     }
 
-    /// Counts a URL in, if the memory allows it.
-    fn weigh(&mut self, candidate: Candidate) -> Result<Candidate, Candidate> {
+    /// Counts a URL in, if the memory allows it; otherwise it is spilled.
+    fn weigh(&mut self, candidate: Candidate) -> Option<Candidate> {
         let bytes = self.bytes + weight(&candidate);
         if bytes > self.budget {
-            return Err(candidate);
+            self.spilled.push(candidate);
+            self.spilled_in_all += 1;
+            return None;
         }
         self.bytes = bytes;
         self.len += 1;
-        Ok(candidate)
+        Some(candidate)
+    }
+
+    /// The URLs that there was no memory for, which go back to the doc index: it is the disk of this queue. Their hosts
+    /// have full queues or none, so they are not offered again before there is room.
+    pub(crate) fn take_spilled(&mut self) -> Vec<Candidate> {
+        std::mem::take(&mut self.spilled)
+    }
+
+    /// How many found no room since the start.
+    pub(crate) fn spilled_in_all(&self) -> u64 {
+        self.spilled_in_all
     }
 
     /// The next URL of a host.
@@ -144,4 +158,65 @@ impl Leftover {
 /// The bytes that a URL takes here, but for what its host takes.
 fn weight(candidate: &Candidate) -> usize {
     size_of::<Candidate>() + candidate.url.as_str().len() + size_of_val(candidate.chain.as_slice())
+}
+
+#[cfg(test)]
+mod tests {
+    use orbweaver_model::{CrawlUrl, KeySeed};
+
+    use super::*;
+
+    fn candidate(page: u32, kind: LinkKind) -> Candidate {
+        let url = CrawlUrl::from_canonical(&format!("http://a/{page}")).unwrap();
+        Candidate {
+            key: url.key(KeySeed(7)),
+            doc_id: page,
+            url,
+            kind,
+            depth: 1,
+            attempts: 0,
+            chain: Vec::new(),
+            revisit: None,
+        }
+    }
+
+    fn numbers(urls: &[Candidate]) -> Vec<u32> {
+        urls.iter().map(|url| url.doc_id).collect()
+    }
+
+    #[test]
+    fn what_was_pushed_out_comes_before_what_never_got_in() {
+        let mut leftover = Leftover::new(usize::MAX);
+        let host = Arc::from("a");
+        for page in 1..4 {
+            assert!(leftover.keep(&host, candidate(page, LinkKind::A), false));
+        }
+        assert!(leftover.keep(&host, candidate(4, LinkKind::Redirect), false));
+        assert!(leftover.keep_first(&host, candidate(5, LinkKind::A)));
+        assert_eq!(
+            leftover.position("a", candidate(4, LinkKind::A).key),
+            Some(1)
+        );
+        assert_eq!(leftover.next_host(|_| false), Some(host.clone()));
+        assert_eq!(leftover.next_host(|_| false), None, "one turn for a host");
+        assert_eq!(leftover.next_of("a").map(|url| url.doc_id), Some(5));
+        assert_eq!(numbers(&leftover.all_of("a")), [4, 1, 2, 3]);
+        assert_eq!((leftover.len(), leftover.bytes), (0, 0));
+        assert!(!leftover.holds("a"));
+    }
+
+    #[test]
+    fn what_there_is_no_memory_for_is_spilled_and_counted() {
+        let mut leftover = Leftover::new(2 * weight(&candidate(1, LinkKind::A)));
+        let host = Arc::from("a");
+        let kept: Vec<_> = (1..5)
+            .map(|page| leftover.keep(&host, candidate(page, LinkKind::A), true))
+            .collect();
+        assert_eq!(kept, [true, true, false, false]);
+        assert_eq!(numbers(&leftover.take_spilled()), [3, 4]);
+        assert_eq!(numbers(&leftover.take_spilled()), [0; 0]);
+        assert_eq!(leftover.spilled_in_all(), 2);
+        assert_eq!(leftover.take_all().len(), 2);
+        assert!(leftover.keep(&host, candidate(9, LinkKind::A), true));
+    }
 }

@@ -143,9 +143,9 @@ impl UrlServerOptions {
         Ok(())
     }
 
-    /// Whether the robots.txt rules of hosts with a queue take more than their share.
-    pub(crate) fn is_too_much(&self, rules: usize) -> bool {
-        rules > self.rest_bytes / 2
+    /// Bytes that the robots.txt rules of hosts with a queue may take.
+    pub(crate) fn rules_bytes(&self) -> usize {
+        self.rest_bytes / 2
     }
 
     /// Time between two requests to a host that does not ask for more.

@@ -82,7 +82,7 @@ impl Hosts {
     }
 
     /// The memory of a host at rest.
-    pub(crate) fn resting(&mut self, name: &str) -> Option<&mut Host> {
+    fn resting(&mut self, name: &str) -> Option<&mut Host> {
         match self.places.get_mut(name) {
             Some(Place::Rest(host, _)) => Some(host),
             _ => None,
@@ -103,10 +103,10 @@ impl Hosts {
     /// Puts a host to rest, and forgets others when that takes too much memory.
     pub(crate) fn rest(&mut self, mut host: Host, now: Timestamp) {
         if self.bytes > self.budget / 2 {
-            host.forget_rules();
+            host.origins.forget_rules();
         }
         self.rests += 1;
-        let name = host.name.clone();
+        let name = host.name().clone();
         self.bytes += host.weight();
         self.order.push_back((name.clone(), self.rests));
         self.places
@@ -142,9 +142,9 @@ impl Hosts {
             if *current != rest {
                 continue;
             }
-            if self.bytes > self.budget && host.clock.is_spent(now, host.delay) {
+            if self.bytes > self.budget && host.clock.is_spent(now) {
                 self.bytes = self.bytes.saturating_sub(host.weight());
-                self.has_forgotten |= host.has_robots();
+                self.has_forgotten |= host.origins.has_robots();
                 self.places.remove(&name);
             } else {
                 self.order.push_back((name, rest));

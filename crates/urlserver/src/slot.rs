@@ -1,80 +1,17 @@
-//! The per-host queues: `queue_count` slots, each holding one host at a time, and the active window of
-//! each slot, whose places the TransIds name.
+//! One per-host queue: what it holds, what goes out next, and what is out.
 //!
-//! A slot knows what it holds and in which state it is. When it moves from one state to another is the
-//! dispatcher's decision.
+//! A slot knows what it holds. Whether it may go, and when, is the dispatcher's decision.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::collections::VecDeque;
 
-use orbweaver_model::{Candidate, CrawlUrl, Timestamp, TransId, UrlKey};
+use orbweaver_model::{Candidate, Timestamp, UrlKey};
 
-use crate::host::{Door, Host, LIGHT};
-use crate::places::{Home, Speed};
+use crate::host::Host;
+use crate::origins::RobotsJob;
+use crate::window::Window;
 
-/// Where a slot stands. Each move goes through `Bench::enter`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SlotState {
-    /// No host; any host may come.
-    Free,
-    /// The next request waits for the host's addresses.
-    Resolving,
-    /// The next request waits for its time: the gap, or a Retry-After.
-    Waiting {
-        /// When.
-        until: Timestamp,
-    },
-    /// The window is full, or the last request is not known to be written yet.
-    Busy,
-    /// The next request could go out; the slot stands in the line of those.
-    Ready,
-    /// The next request could go out but for its address; the slot stands in that address's line.
-    AtIp {
-        /// The address.
-        ip: IpAddr,
-    },
-    /// Every URL left waits for a robots.txt that is being asked for, or will be.
-    AwaitingRobots,
-    /// URLs wait for a verdict of a robots.txt that is known; the slot stands in the line for those.
-    AwaitingVerdict,
-    /// Nothing is left but the orders that are out.
-    Emptied,
-}
-
-impl SlotState {
-    /// Number of states.
-    const COUNT: usize = 9;
-
-    const fn index(self) -> usize {
-        match self {
-            Self::Free => 0,
-            Self::Resolving => 1,
-            Self::Waiting { .. } => 2,
-            Self::Busy => 3,
-            Self::Ready => 4,
-            Self::AtIp { .. } => 5,
-            Self::AwaitingRobots => 6,
-            Self::Emptied => 7,
-            Self::AwaitingVerdict => 8,
-        }
-    }
-}
-
-/// A robots.txt to be asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct RobotsJob {
-    /// The host whose robots.txt it is; the request may go to another one.
-    pub(crate) host: Arc<str>,
-    /// The origin of that host.
-    pub(crate) door: Door,
-    /// What to ask for.
-    pub(crate) url: CrawlUrl,
-    /// Redirects followed so far.
-    pub(crate) hops: usize,
-    /// Attempts that failed before this one.
-    pub(crate) attempts: u8,
-}
+/// A slot in a line, with the stamp by which an entry that has become stale is known.
+pub(crate) type Stamped = (u32, u64);
 
 /// What a slot does next.
 #[derive(Debug)]
@@ -85,324 +22,206 @@ pub(crate) enum Work {
     Robots(RobotsJob),
 }
 
-/// An order that is out.
-#[derive(Debug)]
-pub(crate) struct Out {
-    /// The URL; none for a robots.txt, which is in no index.
-    pub(crate) key: Option<UrlKey>,
-    pub(crate) ip: IpAddr,
-    /// When the order was made.
-    pub(crate) since: Timestamp,
-    /// The kind of host that holds the place: slow as soon as it has outstayed.
-    pub(crate) speed: Speed,
-    /// The neighbourhoods that hold it.
-    pub(crate) home: Home,
-    /// The spider has been told to give it up.
-    pub(crate) is_given_up: bool,
-    /// The request is known to be written.
-    pub(crate) announced: bool,
-    /// It was lost, and waits to be sent again.
-    pub(crate) lost: bool,
-    /// For a robots.txt, what it is for.
-    pub(crate) job: Option<Box<RobotsJob>>,
-}
-
-/// A place of an active window.
-#[derive(Debug, Default)]
-struct Place {
-    /// How often it was used; a late answer names an older number.
-    generation: u32,
-    out: Option<Out>,
-}
-
 /// One per-host queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Slot {
     /// Hash of the host, for the reject list; none while only a robots.txt of another host is asked
     /// for here.
-    pub(crate) hash: Option<u64>,
+    hash: Option<u64>,
     /// URLs in the order in which they will be asked for, at most `queue_len` together with the
     /// parked ones. Filled by candidates and from the leftover queue, emptied by the dispatcher.
-    pub(crate) queue: VecDeque<Candidate>,
+    queue: VecDeque<Candidate>,
     /// robots.txt files to ask this host for; they go first. At most one per origin that waits.
-    pub(crate) jobs: VecDeque<RobotsJob>,
+    jobs: VecDeque<RobotsJob>,
     /// What goes out next, taken from the two above and found to be allowed.
-    pub(crate) next: Option<Work>,
+    next: Option<Work>,
     /// A question to the resolver is open.
-    pub(crate) asked_resolver: bool,
+    asked_resolver: bool,
     /// URLs of this host are in the leftover queue.
-    pub(crate) has_leftover: bool,
+    has_leftover: bool,
     /// The slot is on the reject list.
-    pub(crate) laden: bool,
+    laden: bool,
     /// The last verdict of its host's rules was costly, so that the next ones are given in turn.
-    pub(crate) is_costly: bool,
+    is_costly: bool,
     /// An order has gone out since the host got this slot.
-    pub(crate) served: bool,
-    /// Bytes of its host's robots.txt rules when they were last counted.
-    rules: usize,
-    state: SlotState,
-    stamp: u64,
-    /// The first place of the window is in the slot itself: most windows have no other, and an order
-    /// then needs no further piece of memory.
-    first: Place,
-    others: Box<[Place]>,
-    active: u16,
+    served: bool,
+    /// Orders that are out.
+    pub(crate) window: Window,
 }
 
 impl Slot {
-    fn new(window: u16) -> Self {
-        Self {
-            hash: None,
-            queue: VecDeque::new(),
-            jobs: VecDeque::new(),
-            next: None,
-            asked_resolver: false,
-            has_leftover: false,
-            laden: false,
-            is_costly: false,
-            served: false,
-            rules: 0,
-            state: SlotState::Free,
-            stamp: 0,
-            first: Place::default(),
-            others: (1..window).map(|_| Place::default()).collect(),
-            active: 0,
-        }
+    /// Hash of the host, once a URL of it has come.
+    pub(crate) fn hash(&self) -> Option<u64> {
+        self.hash
     }
 
-    /// The state.
-    pub(crate) fn state(&self) -> SlotState {
-        self.state
-    }
-
-    /// The number that any move changes.
-    pub(crate) fn stamp(&self) -> u64 {
-        self.stamp
-    }
-
-    /// Orders that are out.
-    pub(crate) fn active(&self) -> usize {
-        usize::from(self.active)
+    /// A URL of the host has come.
+    pub(crate) fn name(&mut self, hash: u64) {
+        self.hash = Some(hash);
     }
 
     /// URLs that the slot holds, those parked with its host's origins included.
     pub(crate) fn holds(&self, host: &Host) -> usize {
         let next = matches!(self.next, Some(Work::Page(..)));
-        self.queue.len() + usize::from(next) + host.parked()
+        self.queue.len() + usize::from(next) + host.origins.parked()
     }
 
-    /// Every order that is out.
-    #[cfg(debug_assertions)]
-    pub(crate) fn outs(&self) -> impl Iterator<Item = &Out> {
-        self.places().filter_map(|place| place.out.as_ref())
+    /// Whether URLs wait to be looked at.
+    pub(crate) fn has_queue(&self) -> bool {
+        !self.queue.is_empty()
     }
 
-    /// The order of a URL: its place, how often that was used, and the order.
-    pub(crate) fn order_of(&self, key: UrlKey) -> Option<(u16, u32, &Out)> {
-        (0..).zip(self.places()).find_map(|(active, place)| {
-            let out = place.out.as_ref()?;
-            (out.key == Some(key)).then_some((active, place.generation, out))
-        })
+    /// Whether nothing is to be asked for but what waits for a robots.txt.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.next.is_none() && self.queue.is_empty() && self.jobs.is_empty()
     }
 
-    /// Takes a place of the window for an order.
-    pub(crate) fn occupy(&mut self, slot: u32, out: Out) -> Option<TransId> {
-        let (active, place) = std::iter::once(&mut self.first)
-            .chain(&mut self.others)
-            .enumerate()
-            .find(|(_, place)| place.out.is_none())?;
-        self.active += 1;
-        place.generation = place.generation.wrapping_add(1);
-        place.out = Some(out);
-        Some(TransId {
-            generation: place.generation,
-            slot,
-            // A window is counted in 16 bits.
-            active: active as u16,
-        })
+    pub(crate) fn push(&mut self, candidate: Candidate) {
+        self.queue.push_back(candidate);
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place> {
-        std::iter::once(&self.first).chain(&self.others)
+    pub(crate) fn push_first(&mut self, candidate: Candidate) {
+        self.queue.push_front(candidate);
     }
 
-    fn place(&mut self, active: u16) -> Option<&mut Place> {
-        match active.checked_sub(1) {
-            None => Some(&mut self.first),
-            Some(other) => self.others.get_mut(usize::from(other)),
+    /// URLs come back to the front of the queue, in their order.
+    pub(crate) fn put_back(&mut self, candidates: VecDeque<Candidate>) {
+        for candidate in candidates.into_iter().rev() {
+            self.queue.push_front(candidate);
         }
     }
 
-    /// The order of that name, unless it is over.
-    pub(crate) fn out(&mut self, trans: TransId) -> Option<&mut Out> {
-        let place = self.place(trans.active)?;
-        if place.generation == trans.generation {
-            place.out.as_mut()
-        } else {
-            None
-        }
+    pub(crate) fn pop(&mut self) -> Option<Candidate> {
+        self.queue.pop_front()
     }
 
-    /// Another name for an order that is sent again, so that an answer to the old one is known as late.
-    pub(crate) fn rename(&mut self, trans: TransId) -> Option<TransId> {
-        self.out(trans)?;
-        let place = self.place(trans.active)?;
-        place.generation = place.generation.wrapping_add(1);
-        Some(TransId {
-            generation: place.generation,
-            ..trans
-        })
+    pub(crate) fn pop_last(&mut self) -> Option<Candidate> {
+        self.queue.pop_back()
     }
 
-    /// Frees the place of an order.
-    pub(crate) fn vacate(&mut self, trans: TransId) -> Option<Out> {
-        self.out(trans)?;
-        let out = self.place(trans.active)?.out.take()?;
-        self.active -= 1;
-        Some(out)
-    }
-}
-
-/// All slots. Their number grows to `queue_count`, and beyond it only for hosts that another host's
-/// robots.txt has moved to: those must not wait for a slot held by the very host that waits for them.
-#[derive(Debug)]
-pub(crate) struct Bench {
-    slots: Vec<Slot>,
-    /// The host of each slot; none only when it is free.
-    hosts: Vec<Option<Host>>,
-    free: Vec<u32>,
-    counts: [usize; SlotState::COUNT],
-    window: u16,
-    /// Bytes of robots.txt rules of all hosts in slots.
-    rules: usize,
-    /// Slots whose rules could be given up, by their bytes.
-    heavy: BTreeSet<(usize, u32)>,
-}
-
-impl Bench {
-    pub(crate) fn new(window: u16) -> Self {
-        Self {
-            slots: Vec::new(),
-            hosts: Vec::new(),
-            free: Vec::new(),
-            counts: [0; SlotState::COUNT],
-            window,
-            rules: 0,
-            heavy: BTreeSet::new(),
-        }
+    pub(crate) fn has_leftover(&self) -> bool {
+        self.has_leftover
     }
 
-    /// Slots that hold a host.
-    pub(crate) fn occupied(&self) -> usize {
-        self.slots.len() - self.free.len()
+    pub(crate) fn set_leftover(&mut self, has_leftover: bool) {
+        self.has_leftover = has_leftover;
     }
 
-    /// Slots in a state like this one.
-    pub(crate) fn count(&self, state: SlotState) -> usize {
-        self.counts.get(state.index()).copied().unwrap_or_default()
+    /// robots.txt files are to be asked for here.
+    pub(crate) fn add_jobs(&mut self, jobs: impl IntoIterator<Item = RobotsJob>) {
+        self.jobs.extend(jobs);
     }
 
-    pub(crate) fn get(&self, slot: u32) -> Option<&Slot> {
-        self.slots.get(slot as usize)
-    }
-
-    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Slot> {
-        self.slots.get_mut(slot as usize)
-    }
-
-    /// A slot and the host in it.
-    pub(crate) fn pair(&mut self, slot: u32) -> Option<(&mut Slot, &mut Host)> {
-        let host = self.hosts.get_mut(slot as usize)?.as_mut()?;
-        Some((self.slots.get_mut(slot as usize)?, host))
-    }
-
-    /// Reads something of every part of a slot and its host, so that it is near when it is needed.
-    pub(crate) fn read(&self, slot: u32) -> Option<u64> {
-        let (slot, host) = (self.get(slot)?, self.host(slot)?);
-        let next = u64::from(slot.next.is_some());
-        let hash = slot.hash.unwrap_or_default();
-        let place = u64::from(slot.first.generation);
-        Some(slot.stamp ^ slot.queue.len() as u64 ^ next ^ hash ^ place ^ host.read())
-    }
-
-    /// The host in a slot.
-    pub(crate) fn host(&self, slot: u32) -> Option<&Host> {
-        self.hosts.get(slot as usize)?.as_ref()
-    }
-
-    /// The numbers of all slots.
-    pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
-        0..self.slots.len() as u32
-    }
-
-    /// All slots and their hosts.
-    #[cfg(debug_assertions)]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Slot, Option<&Host>)> {
-        let hosts = self.hosts.iter().map(Option::as_ref);
-        self.slots.iter().zip(hosts)
-    }
-
-    /// Puts a host into a free slot.
-    pub(crate) fn seat(&mut self, host: impl FnOnce(u32) -> Host) -> u32 {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::new(self.window));
-            self.hosts.push(None);
-            self.counts[0] += 1;
-            (self.slots.len() - 1) as u32
+    /// Whether every robots.txt that is to be asked for here is the host's own.
+    pub(crate) fn has_own_jobs_only(&self, host: &Host) -> bool {
+        let next = self.next.iter().filter_map(|next| match next {
+            Work::Robots(job) => Some(job),
+            Work::Page(..) => None,
         });
-        if let Some(seat) = self.hosts.get_mut(slot as usize) {
-            *seat = Some(host(slot));
-        }
-        self.weigh(slot);
-        self.enter(slot, SlotState::Emptied);
-        slot
+        next.chain(&self.jobs).all(|job| job.host == *host.name())
     }
 
-    /// Frees a slot; its host goes.
-    pub(crate) fn release(&mut self, slot: u32) -> Option<Host> {
-        let host = self.hosts.get_mut(slot as usize)?.take()?;
-        self.weigh(slot);
-        self.enter(slot, SlotState::Free);
-        self.free.push(slot);
-        Some(host)
+    pub(crate) fn next(&self) -> Option<&Work> {
+        self.next.as_ref()
     }
 
-    /// Counts the rules of the host in a slot anew.
-    pub(crate) fn weigh(&mut self, slot: u32) {
-        let now = self.host(slot).map_or(0, Host::rules_bytes);
-        if let Some(found) = self.slots.get_mut(slot as usize) {
-            let before = std::mem::replace(&mut found.rules, now);
-            self.rules = (self.rules + now).saturating_sub(before);
-            if before != now {
-                self.heavy.remove(&(before, slot));
+    /// A page goes out next, which is allowed until then.
+    pub(crate) fn choose(&mut self, page: Candidate, until: Timestamp) {
+        self.next = Some(Work::Page(page, until));
+    }
+
+    /// A robots.txt goes out next, if one is to be asked for; true when it does.
+    pub(crate) fn choose_job(&mut self) -> bool {
+        self.next = self.jobs.pop_front().map(Work::Robots);
+        self.next.is_some()
+    }
+
+    /// A page that was to go out next and is no longer known to be allowed goes back to the queue; true when one does.
+    pub(crate) fn reconsider(&mut self, now: Timestamp) -> bool {
+        match self.next.take() {
+            Some(Work::Page(candidate, until)) if until <= now => {
+                self.queue.push_front(candidate);
+                true
             }
-            if now > LIGHT {
-                self.heavy.insert((now, slot));
-            }
-        }
-    }
-
-    /// The slot whose rules take the most memory, of those that can be given up.
-    pub(crate) fn heaviest(&self) -> Option<u32> {
-        self.heavy.last().map(|(_, slot)| *slot)
-    }
-
-    /// Bytes of robots.txt rules of all hosts in slots, as far as they were counted.
-    pub(crate) fn rules(&self) -> usize {
-        self.rules
-    }
-
-    /// Moves a slot to another state.
-    pub(crate) fn enter(&mut self, slot: u32, state: SlotState) {
-        let Some(found) = self.slots.get_mut(slot as usize) else {
-            return;
-        };
-        for (index, change) in [(found.state.index(), -1), (state.index(), 1)] {
-            if let Some(count) = self.counts.get_mut(index) {
-                *count = count.saturating_add_signed(change);
+            next => {
+                self.next = next;
+                false
             }
         }
-        found.state = state;
-        found.stamp += 1;
+    }
+
+    pub(crate) fn take_next(&mut self) -> Option<Work> {
+        self.next.take()
+    }
+
+    /// Takes every URL and every robots.txt that is not out, those that wait with the host's origins included.
+    pub(crate) fn take_all(&mut self, host: &mut Host) -> (Vec<Candidate>, Vec<RobotsJob>) {
+        let mut urls = Vec::new();
+        let mut jobs: Vec<_> = self.jobs.drain(..).collect();
+        match self.next.take() {
+            Some(Work::Page(candidate, _)) => urls.push(candidate),
+            Some(Work::Robots(job)) => jobs.push(job),
+            None => {}
+        }
+        host.origins.take_all_parked(&mut urls);
+        urls.extend(self.queue.drain(..));
+        (urls, jobs)
+    }
+
+    /// Whether the resolver is to be asked, because no question to it is open; one is from then on.
+    pub(crate) fn ask_resolver(&mut self) -> bool {
+        !std::mem::replace(&mut self.asked_resolver, true)
+    }
+
+    pub(crate) fn resolver_answered(&mut self) {
+        self.asked_resolver = false;
+    }
+
+    /// Whether the queue has enough has changed, and the reject list is to be told of this host.
+    pub(crate) fn mark(&mut self, laden: bool) -> Option<u64> {
+        let hash = self.hash?;
+        let before = std::mem::replace(&mut self.laden, laden);
+        (before != laden).then_some(hash)
+    }
+
+    /// Whether verdicts of its host's rules are given in turn.
+    pub(crate) fn is_costly(&self) -> bool {
+        self.is_costly
+    }
+
+    /// The last verdict was costly, or was not.
+    pub(crate) fn set_costly(&mut self, is_costly: bool) {
+        self.is_costly = is_costly;
+    }
+
+    /// Whether an order has gone out since the host got this slot.
+    pub(crate) fn is_served(&self) -> bool {
+        self.served
+    }
+
+    /// An order goes out.
+    pub(crate) fn serve(&mut self) {
+        self.served = true;
+    }
+
+    /// The host goes; its hash, which the reject list is to forget.
+    pub(crate) fn reset(&mut self) -> Option<u64> {
+        self.asked_resolver = false;
+        self.has_leftover = false;
+        self.laden = false;
+        self.is_costly = false;
+        self.served = false;
+        self.hash.take()
+    }
+
+    /// Whether a page goes out next.
+    pub(crate) fn is_next(&self, key: UrlKey) -> bool {
+        matches!(&self.next, Some(Work::Page(page, _)) if page.key == key)
+    }
+
+    /// What goes out before this URL, if it is in the queue.
+    pub(crate) fn position(&self, key: UrlKey) -> Option<usize> {
+        let ahead = self.queue.iter().position(|waiting| waiting.key == key)?;
+        Some(ahead + usize::from(self.next.is_some()))
     }
 }

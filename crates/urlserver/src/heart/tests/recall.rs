@@ -111,7 +111,7 @@ fn rules_beyond_their_share_are_used_and_given_up() {
         let order = rig.orders.remove(at.unwrap()).unwrap();
         rig.done_with(&order, Some(fetched(rules(host, 4000))));
     }
-    assert!(rig.heart.bench.rules() <= rest_bytes / 2 + each.len());
+    assert!(rig.heart.slots.rules() <= rest_bytes / 2 + each.len());
     assert!(rig.refusals().len() >= 18, "most are denied at once");
     // Both pages of each go out without the rules, and not before their time.
     rig.pass(2001);
@@ -134,7 +134,7 @@ fn rules_beyond_their_share_are_used_and_given_up() {
     answer(&mut rig, "http://h19", record);
     rig.order("http://h19/3");
     assert_eq!(rig.refusals().len(), 21);
-    assert!(rig.heart.bench.rules() <= rest_bytes / 2 + each.len());
+    assert!(rig.heart.slots.rules() <= rest_bytes / 2 + each.len());
 }
 
 #[test]

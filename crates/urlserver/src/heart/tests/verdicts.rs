@@ -120,7 +120,7 @@ fn short_rules_stay_when_long_ones_have_to_go() {
     );
     assert!(!wanted, "short rules had to go");
     assert_eq!(rig.refusals().len(), 10);
-    assert!(!rig.heart.options.is_too_much(rig.heart.bench.rules()));
+    assert!(rig.heart.slots.rules() <= rig.heart.options.rules_bytes());
 }
 
 /// Files that were given up for their size come back a few at a time, and not faster than they can be read.

@@ -6,12 +6,8 @@
 //! and having it go off are a few steps each, in memory that is used in order.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
-use std::sync::Arc;
 
 use orbweaver_model::Timestamp;
-
-use crate::politeness::Ticket;
 
 /// Bits of the time that one ring tells apart.
 const BITS: u32 = 6;
@@ -20,58 +16,43 @@ const SLOTS: usize = 1 << BITS;
 /// Rings until all 64 bits of a time in milliseconds are told apart.
 const RINGS: usize = 64_usize.div_ceil(BITS as usize);
 
-/// What to look at.
+/// What is to be looked at when; `T` says what. Filled by whoever must wait, emptied by the heart's `tick`. At most
+/// one live entry per slot, address and resting robots.txt; stale ones leave when their time comes.
 #[derive(Debug)]
-pub(super) enum Wake {
-    /// A slot whose time comes.
-    Slot(Ticket),
-    /// An address whose time comes.
-    Ip(IpAddr),
-    /// A host with a robots.txt to be asked for again.
-    Robots(Arc<str>),
-    /// The line of those who wait for verdicts has its turn.
-    Verdicts,
-    /// The oldest order that is out may have outstayed.
-    Lasting,
-    /// The doc index may be asked for a robots.txt again.
-    Recall,
-    /// The doc index may be asked again.
-    Candidates,
-}
-
-/// Who is to be looked at when. Filled by whoever must wait; emptied by the heart's `tick`. At most one
-/// live entry per slot, address and resting robots.txt; stale ones leave when their time comes.
-#[derive(Debug)]
-pub(super) struct Alarms {
-    rings: Vec<Ring>,
+pub(crate) struct Alarms<T> {
+    rings: Vec<Ring<T>>,
     /// The time up to which alarms have gone off, in milliseconds.
     reached: u64,
     /// Those that have gone off and were not taken yet, in the order in which they were set.
-    due: VecDeque<Wake>,
+    due: VecDeque<T>,
     len: usize,
 }
 
 /// One ring.
 #[derive(Debug)]
-struct Ring {
+struct Ring<T> {
     /// One bit for each slot that holds an alarm.
     occupied: u64,
-    slots: Vec<Slot>,
+    slots: Vec<Span<T>>,
 }
 
 /// The alarms of one span of time, in the order in which they were set.
-#[derive(Debug, Default)]
-struct Slot {
-    alarms: Vec<(u64, Wake)>,
+#[derive(Debug)]
+struct Span<T> {
+    alarms: Vec<(u64, T)>,
     /// The earliest of them.
     first: u64,
 }
 
-impl Default for Alarms {
+impl<T> Default for Alarms<T> {
     fn default() -> Self {
+        let span = || Span {
+            alarms: Vec::new(),
+            first: 0,
+        };
         let ring = || Ring {
             occupied: 0,
-            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            slots: (0..SLOTS).map(|_| span()).collect(),
         };
         Self {
             rings: (0..RINGS).map(|_| ring()).collect(),
@@ -82,14 +63,14 @@ impl Default for Alarms {
     }
 }
 
-impl Alarms {
+impl<T> Alarms<T> {
     /// Sets one. One that should have gone off before goes off next.
-    pub(super) fn set(&mut self, at: Timestamp, what: Wake) {
+    pub(crate) fn set(&mut self, at: Timestamp, what: T) {
         self.len += 1;
         self.place(at.as_millis().max(self.reached), what);
     }
 
-    fn place(&mut self, at: u64, what: Wake) {
+    fn place(&mut self, at: u64, what: T) {
         let differs = (at ^ self.reached).checked_ilog2().unwrap_or(0);
         let ring = differs / BITS;
         let slot = (at >> (ring * BITS)) as usize % SLOTS;
@@ -113,7 +94,7 @@ impl Alarms {
     }
 
     /// When the next one goes off.
-    pub(super) fn next(&self) -> Option<Timestamp> {
+    pub(crate) fn next(&self) -> Option<Timestamp> {
         if !self.due.is_empty() {
             return Some(Timestamp::from_millis(self.reached));
         }
@@ -123,7 +104,7 @@ impl Alarms {
     }
 
     /// The next one that has gone off.
-    pub(super) fn due(&mut self, now: Timestamp) -> Option<Wake> {
+    pub(crate) fn due(&mut self, now: Timestamp) -> Option<T> {
         while self.due.is_empty() {
             self.next().filter(|at| *at <= now)?;
             let (ring, slot) = self.earliest()?;
@@ -158,7 +139,7 @@ impl Alarms {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 }
@@ -184,7 +165,7 @@ mod tests {
         for number in 0..20_000 {
             let reach = [3, 70, 5000, 300_000, 90_000_000, u64::MAX >> 34][roll(6) as usize];
             let at = now + roll(reach);
-            alarms.set(Timestamp::from_millis(at), Wake::Slot((number, 0)));
+            alarms.set(Timestamp::from_millis(at), number);
             list.push((at, number));
             if roll(3) == 0 {
                 now += roll(2000);
@@ -194,7 +175,7 @@ mod tests {
                 while let Some(wake) = alarms.due(Timestamp::from_millis(now)) {
                     let (at, number) = list.remove(0);
                     assert!(at <= now);
-                    assert!(matches!(wake, Wake::Slot((slot, _)) if slot == number));
+                    assert_eq!(wake, number);
                 }
                 assert!(list.first().is_none_or(|(at, _)| *at > now));
             }
@@ -203,7 +184,7 @@ mod tests {
         list.sort();
         for (_, number) in list {
             let wake = alarms.due(Timestamp::from_millis(u64::MAX));
-            assert!(matches!(wake, Some(Wake::Slot((slot, _))) if slot == number));
+            assert_eq!(wake, Some(number));
         }
         assert!(alarms.next().is_none() && alarms.due(Timestamp::from_millis(u64::MAX)).is_none());
     }
@@ -212,12 +193,12 @@ mod tests {
     fn the_end_of_time_is_a_time() {
         let mut alarms = Alarms::default();
         let end = Timestamp::from_millis(u64::MAX);
-        alarms.set(end, Wake::Candidates);
+        alarms.set(end, ());
         assert_eq!(alarms.next(), Some(end));
         assert!(alarms.due(Timestamp::from_millis(u64::MAX - 1)).is_none());
         assert!(alarms.due(end).is_some());
         // After it, everything is due.
-        alarms.set(Timestamp::default(), Wake::Candidates);
+        alarms.set(Timestamp::default(), ());
         assert!(alarms.due(Timestamp::default()).is_none());
         assert!(alarms.due(end).is_some());
     }

@@ -229,3 +229,39 @@ fn a_url_can_be_found_wherever_it_is() {
     assert_eq!(found.robots, RobotsStanding::Asked);
     assert_eq!(found.delay, Duration::from_secs(1));
 }
+
+/// The order of a robots.txt that was on its way when its host was blocked is not sent, and not made again.
+#[test]
+fn a_robots_txt_of_a_blocked_host_is_not_asked_for_again() {
+    let mut rig = Rig::new(quick());
+    rig.give(&["http://a/1"]);
+    let order = rig.order("http://a/robots.txt");
+    set(&mut rig, "a", HostSetting::Blocked(true));
+    rig.heart.given_up(order.trans, rig.now);
+    rig.pass(100_000);
+    rig.none_out();
+    assert_eq!(rig.heart.census().hosts, 0, "it has no queue any more");
+    set(&mut rig, "a", HostSetting::Blocked(false));
+    rig.give(&["http://a/1"]);
+    rig.order("http://a/robots.txt");
+}
+
+/// The same for the robots.txt of another host that moved to it: that host's URLs are refused for now.
+#[test]
+fn a_robots_txt_that_moved_to_a_blocked_host_has_failed() {
+    let mut rig = Rig::new(UrlServerOptions {
+        queue_count: 3,
+        ..quick()
+    });
+    rig.give(&["http://a/1"]);
+    rig.robots("http://a", moved(Some("http://b/r.txt")));
+    let order = rig.order("http://b/r.txt");
+    set(&mut rig, "b", HostSetting::Blocked(true));
+    rig.heart.given_up(order.trans, rig.now);
+    rig.collect();
+    rig.none_out();
+    let (spot, _) = whereis(&rig, "http://a/1");
+    assert_eq!(spot, Some(Spot::Parked { ahead: 0 }));
+    rig.pass(3000);
+    rig.order("http://a/robots.txt");
+}

@@ -13,9 +13,6 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use orbweaver_model::{Candidate, Timestamp};
-
-use super::{Action, Asking, Heart};
 use crate::hash::HashMap;
 
 /// Names of one batch that are counted; more than any request asks for, and a bound on what comes unasked.
@@ -23,7 +20,7 @@ const MAX_NAMES: usize = 4096;
 
 /// What is known of the batch since the last request.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     /// Filled by arriving candidates, emptied by the next request; at most `MAX_NAMES`.
     forward: HashMap<Arc<str>, Domain>,
     /// Filled as addresses become known, emptied with the other.
@@ -42,7 +39,7 @@ struct Domain {
 
 /// What the resolver has said of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+pub(crate) enum Answer {
     /// Nothing yet.
     Open,
     /// It has this address first of all.
@@ -60,7 +57,13 @@ struct Crowd {
 
 impl Batch {
     /// Counts URLs of a domain; true when the domain is new and counted.
-    fn count(&mut self, name: &Arc<str>, hash: u64, urls: usize, answer: Answer) -> bool {
+    pub(crate) fn count(
+        &mut self,
+        name: &Arc<str>,
+        hash: u64,
+        urls: usize,
+        answer: Answer,
+    ) -> bool {
         if let Some(domain) = self.forward.get_mut(name) {
             domain.urls += urls;
             if let Answer::At(ip) = domain.answer {
@@ -82,7 +85,7 @@ impl Batch {
     }
 
     /// The resolver has answered for a name.
-    fn answered(&mut self, name: &str, ip: Option<IpAddr>) {
+    pub(crate) fn answered(&mut self, name: &str, ip: Option<IpAddr>) {
         let Some(domain) = self.forward.get_mut(name) else {
             return;
         };
@@ -97,17 +100,17 @@ impl Batch {
     }
 
     /// Whether an answer of the resolver is awaited.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.open > 0
     }
 
     /// Whether a name belongs to the batch.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.forward.contains_key(name)
     }
 
     /// The domains on addresses with more than `max` URLs, and both maps anew.
-    pub(super) fn take_crowded(&mut self, max: usize) -> Vec<u64> {
+    pub(crate) fn take_crowded(&mut self, max: usize) -> Vec<u64> {
         self.forward.clear();
         self.open = 0;
         let crowds = self.by_ip.drain();
@@ -125,54 +128,34 @@ impl Crowd {
     }
 }
 
-impl Heart {
-    /// Enters arriving candidates in the maps; gives the names that have no address yet.
-    pub(super) fn map_batch(&mut self, candidates: &[Candidate], now: Timestamp) -> Vec<Arc<str>> {
-        let mut unknown = Vec::new();
-        for urls in candidates.chunk_by(|a, b| a.url.host() == b.url.host()) {
-            let Some(first) = urls.first() else {
-                continue;
-            };
-            let name = self.hosts.shared_name(first.url.host());
-            let ip = match self.hosts.slot(&name) {
-                Some(slot) => self.bench.host(slot),
-                None => self.hosts.at_rest(&name),
-            }
-            .and_then(|host| host.ip(now));
-            let answer = match ip {
-                Some(ip) => Answer::At(ip),
-                None if self.is_blocked(&name) => Answer::Nowhere,
-                None => Answer::Open,
-            };
-            let is_new = self.batch.count(&name, first.key.host, urls.len(), answer);
-            if is_new && answer == Answer::Open {
-                unknown.push(name);
-            }
-        }
-        unknown
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+
+    #[test]
+    fn domains_on_a_crowded_address_are_named_once() {
+        let mut batch = Batch::default();
+        assert!(batch.count(&"a".into(), 1, 3, Answer::At(IP)));
+        assert!(batch.count(&"b".into(), 2, 1, Answer::Open));
+        assert!(!batch.count(&"a".into(), 1, 2, Answer::Open), "counted");
+        assert!(batch.is_open() && batch.has("b") && !batch.has("c"));
+        batch.answered("b", Some(IP));
+        batch.answered("b", None);
+        assert!(!batch.is_open());
+        assert_eq!(batch.take_crowded(5), [1, 2], "six URLs");
+        assert!(!batch.has("a"));
+        assert_eq!(batch.take_crowded(0), [0; 0], "both maps begin anew");
     }
 
-    /// Asks for the addresses of a host, whether it has a queue or not, unless its slot has asked.
-    pub(super) fn ask_resolver(&mut self, host: Arc<str>) {
-        let slot = self.hosts.slot(&host);
-        let slot = slot.and_then(|slot| self.bench.get_mut(slot));
-        if slot.is_none_or(|slot| !std::mem::replace(&mut slot.asked_resolver, true)) {
-            self.actions.push(Action::Resolve { host });
+    #[test]
+    fn names_that_come_unasked_are_bounded() {
+        let mut batch = Batch::default();
+        for n in 0..MAX_NAMES + 5 {
+            batch.count(&n.to_string().into(), n as u64, 1, Answer::Open);
         }
-    }
-
-    /// Enters an answer of the resolver.
-    pub(super) fn map_address(&mut self, host: &str, ip: Option<IpAddr>) {
-        self.batch.answered(host, ip);
-        let gathering = matches!(
-            self.asking,
-            Asking::Paused {
-                gathering: true,
-                ..
-            }
-        );
-        if gathering && !self.batch.is_open() {
-            self.asking = Asking::Idle;
-        }
+        assert_eq!(batch.forward.len(), MAX_NAMES);
+        assert_eq!(batch.open, MAX_NAMES);
     }
 }
