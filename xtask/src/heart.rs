@@ -21,6 +21,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "-p",
         "orbweaver-urlserver",
         "--test",
+        "it",
         "week",
         "--",
         "--ignored",

@@ -1,10 +1,5 @@
 //! The shell in paused time: orders flow, names resolve, notices arrive, and it stops in order.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that fails should panic and say where"
-)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

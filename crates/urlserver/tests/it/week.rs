@@ -5,13 +5,6 @@
 //! The large run is `cargo xtask sim-heart [HOSTS] [URLS] [SEED]`. Differently from `simulation.rs`, the
 //! books here take a few bits per URL, and the process is restarted, gently and with violence.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test that fails should panic and say where"
-)]
-
 mod books;
 mod web;
 mod world;
@@ -20,7 +13,7 @@ use std::time::Instant;
 
 use orbweaver_urlserver::UrlServerOptions;
 
-use crate::world::{Plan, World};
+use self::world::{Plan, World};
 
 fn run(plan: Plan) {
     let (hosts, urls, seed) = (plan.hosts, plan.urls, plan.seed);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use orbweaver_model::{CrawlUrl, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp};
 use orbweaver_urlserver::{Action, Done, Heart, Notice, Resolved, RobotsAnswer, UrlServerOptions};
 
-use crate::books::{Books, Place};
-use crate::web::{self, Dice, Temper, temper};
+use super::books::{Books, Place};
+use super::web::{self, Dice, Temper, temper};
 
 /// Time in the simulation is in microseconds, so that what the heart loses by milliseconds shows.
 type Micros = u64;

@@ -1,13 +1,6 @@
 //! Messages in any order: answers that come late, twice, never announced, or for nothing at all must
 //! not break a window, lose a URL or give one out twice.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test that fails should panic and say where"
-)]
-
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;

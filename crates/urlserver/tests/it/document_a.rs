@@ -1,12 +1,6 @@
 //! The design of the URL server, paragraph by paragraph. Each test opens with what the document says, in
 //! our words; the heart is asked as the doc index and the spider would ask it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that fails should panic and say where"
-)]
-
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;

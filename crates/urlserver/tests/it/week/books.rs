@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 
 use orbweaver_model::Candidate;
 
-use crate::web;
+use super::web;
 
 /// Where a URL is. Each move is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,6 @@
 //! Thousands of names on one address among a few hosts with addresses of their own: the crowd waits for its
 //! address, and nobody else waits for the crowd. In virtual time, with a doc index that offers hosts in turn.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that fails should panic and say where"
-)]
-
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;

@@ -2,12 +2,6 @@
 //! denies all they link to. The honest ones keep four fifths of the speed that they have alone, whether there is one
 //! hostile host or two thousand. All share the same networks, and the honest ones come last.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that fails should panic and say where"
-)]
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};

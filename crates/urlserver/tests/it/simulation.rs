@@ -1,13 +1,6 @@
 //! A crawl in virtual time: a doc index, a resolver, a spider and servers made of random numbers, and
 //! every promise of the URL server checked as the servers would see it. A failing seed is printed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test that fails should panic and say where"
-)]
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;

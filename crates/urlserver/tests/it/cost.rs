@@ -1,17 +1,10 @@
 //! What an order costs the heart, with few hosts and with many. By hand:
-//! `cargo test --release -p orbweaver-urlserver --test cost -- --ignored --nocapture`.
+//! `cargo test --release -p orbweaver-urlserver --test it cost -- --ignored --nocapture`.
 //!
 //! The same load goes over ever more hosts: a thousand orders a second, three hosts to an address, random
 //! answering times, so that the hosts come up in no order that memory could have been laid out in. Only
 //! the calls of the heart are measured, and the making of URLs is not. Nothing is asserted about time,
 //! which is the machine's.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    reason = "a test that fails should panic, and this one is there to be read"
-)]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
