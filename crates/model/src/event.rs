@@ -1,7 +1,10 @@
 //! The events whose fold is the doc index.
 //!
 //! Nothing else changes it. On one machine they live only as the writes they cause; in a cluster they
-//! are the records of a replicated log, so every one must mean the same to whoever folds it.
+//! are the records of a replicated log, so every one must mean the same to whoever folds it. [`codec`] writes
+//! and reads them as bytes.
+
+pub mod codec;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,8 +15,8 @@ use crate::capture::Archived;
 use crate::clock::Timestamp;
 use crate::link::Link;
 use crate::outcome::Outcome;
-use crate::recrawl::Revisit;
-use crate::url::UrlKey;
+use crate::recrawl::{RecrawlBounds, Revisit};
+use crate::url::{KeySeed, UrlKey};
 
 /// A link with intake's verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,11 +72,27 @@ pub struct Claimed {
     pub attempts: u8,
 }
 
+/// The time during which one process serves an index and nobody else does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// One more than that of the epoch before; the first is 1.
+    pub number: u64,
+    /// The node whose process it is.
+    pub node: String,
+}
+
 /// One change to the doc index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
+    /// The index begins: the first event of every log.
+    Begin {
+        /// The secret that keys the hashes of this crawl, for as long as it lasts.
+        seed: KeySeed,
+    },
     /// A process begins to serve this index; claims of earlier epochs return to the queue.
     Epoch {
+        /// Which.
+        epoch: Epoch,
         /// When.
         at: Timestamp,
     },
@@ -127,6 +146,11 @@ pub enum Event {
     Schedule {
         /// The URLs and their times; none when no visit is planned any more.
         visits: Vec<(UrlKey, Option<Timestamp>)>,
+    },
+    /// The visits of all finished URLs are planned by these bounds, which `Schedule` events before have said one by one.
+    Planned {
+        /// The bounds; none when no visit is planned.
+        bounds: Option<RecrawlBounds>,
     },
     /// Retries and visits whose time has come go to the queue.
     Due {

@@ -23,7 +23,7 @@ pub use address::machine;
 pub use budget::{Budget, Budgets};
 pub use capture::{Archived, CapturePlace};
 pub use clock::{Clock, Timestamp};
-pub use event::{Claimed, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};
+pub use event::{Claimed, Epoch, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};
 pub use fetch::{
     Conditions, Exchange, FetchRequest, FetchResult, Method, Protocol, Spooled, Truncation, Visit,
 };

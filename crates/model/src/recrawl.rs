@@ -25,7 +25,7 @@ const GREATEST: f64 = 365.0 * 86_400.0;
 const WORTH_IT: f64 = 0.5;
 
 /// The bounds within which pages are visited again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecrawlBounds {
     /// No page is asked for again sooner; at least one second.
     pub min: Duration,
