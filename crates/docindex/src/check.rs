@@ -6,11 +6,12 @@ use orbweaver_model::{Column, UrlKey};
 
 use crate::damage::{Damage, hex};
 use crate::error::{Error, Result};
-use crate::keyspaces::{Keyspaces, queue_key, read_due_key};
+use crate::keyspaces::legible;
+use crate::keyspaces::{queue_key, read_due_key};
 use crate::ledger::Ledger;
 use crate::reader::Reader;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode};
-use crate::salvage::legible;
+use crate::store::Store;
 use crate::tables::{Row, Table, View};
 
 /// Something that is wrong, in words.
@@ -65,7 +66,7 @@ pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
 
 /// The first damaged place of each keyspace of a store that is in use. It ends there; the crawl that uses it saves
 /// the rest when it comes across it.
-fn damaged_records(store: &Keyspaces) -> Result<Vec<Damage>> {
+fn damaged_records(store: &Store) -> Result<Vec<Damage>> {
     let mut found = Vec::new();
     for table in store.tables() {
         let sound = |row: Row| {
@@ -86,7 +87,7 @@ fn damaged_records(store: &Keyspaces) -> Result<Vec<Damage>> {
 
 struct Check<'a> {
     reader: &'a Reader,
-    store: Keyspaces,
+    store: Store,
     view: View,
     /// The ledger as it follows from the records.
     counted: Ledger,

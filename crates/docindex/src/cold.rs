@@ -22,8 +22,9 @@ use lsm_tree::{Cache, DescriptorTable, Slice};
 use crate::damage::{Damage, Damages, hex};
 use crate::error::{Error, Result};
 use crate::journal;
-use crate::keyspaces::Keyspaces;
+use crate::keyspaces::Tables;
 use crate::record::FORMAT;
+use crate::store::Store;
 use crate::survey;
 use crate::tables::Table;
 use manifest::Listed;
@@ -91,25 +92,13 @@ impl Cold {
     }
 
     /// The keyspaces, for whoever reads them.
-    pub(crate) fn keyspaces(&self) -> Keyspaces {
-        let mut store = Keyspaces::closed();
-        let ours = [
-            &mut store.meta,
-            &mut store.urls,
-            &mut store.fates,
-            &mut store.queue,
-            &mut store.due,
-            &mut store.visits,
-            &mut store.claims,
-            &mut store.hosts,
-            &mut store.robots,
-            &mut store.seeds,
-            &mut store.reconsider,
-        ];
-        for (table, space) in ours.into_iter().zip(self.spaces.iter().skip(1)) {
-            *table = Table::cold(table.name(), Arc::clone(space));
-        }
-        store
+    pub(crate) fn keyspaces(&self) -> Store {
+        let mut spaces = self.spaces.iter().skip(1);
+        let cold = |name| match spaces.next() {
+            Some(space) => Ok(Table::cold(name, Arc::clone(space))),
+            None => Ok(Table::closed(name)),
+        };
+        Tables::each(cold).map_or_else(|_| Store::closed(), Store::of)
     }
 
     /// Fails when the index is of another version.
@@ -253,7 +242,7 @@ mod tests {
     fn a_damaged_index_of_another_version_is_left_alone() {
         let around = tempfile::tempdir().unwrap();
         let path = around.path().join("index");
-        let store = Keyspaces::open(&path, 4 << 20).unwrap();
+        let store = Store::open(&path, 4 << 20).unwrap();
         let mut tx = Tx::new(&store);
         tx.put_raw(&store.meta, b"format", &[FORMAT + 1]);
         tx.commit().unwrap();

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::log::LogError;
+
 /// An error of the doc index.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -56,14 +58,27 @@ pub enum Error {
         "the doc index is closed after trouble with its disk and is being opened again; ask again in a moment"
     )]
     Stopped,
-    /// Someone else extended the log first: this process is not its owner any more.
-    #[error("the log was extended by another owner (expected position {expected}, found {found})")]
-    WrongTail {
-        /// The tail this process had applied.
-        expected: u64,
-        /// The tail there is.
-        found: u64,
-    },
+    /// Somebody else has extended the log: this process is not its owner any more. Follow the log, or take it over again.
+    #[error(
+        "another process has taken over the log of this doc index; stop this one, or start it again to follow"
+    )]
+    Fenced,
+    /// The log cannot be asked: wait until it can be reached, then recover.
+    #[error("the log of the doc index cannot be read or extended: {0}; it is tried again")]
+    Log(#[from] LogError),
+    /// A snapshot cannot be written or read: take it again, or use another copy.
+    #[error(
+        "the snapshot of the doc index cannot be used: {0}; take it again, or use another copy"
+    )]
+    Snapshot(String),
+    /// A snapshot is imported where there is something already: choose an empty directory.
+    #[error("{0} is not empty; import the snapshot into an empty directory")]
+    Occupied(PathBuf),
+    /// A log that does not begin as every log does: it belongs to something else.
+    #[error(
+        "the log of the doc index does not start at its beginning; import a snapshot first, or name the right log"
+    )]
+    NotBegun,
 }
 
 impl Error {
@@ -93,9 +108,12 @@ impl Error {
         }
     }
 
-    /// True when the disk failed, or may have: once it works again, so does the doc index.
+    /// True when the disk or the log failed, or may have: once they work again, so does the doc index.
     pub fn is_trouble(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::Stopped | Self::Record { .. })
+        matches!(
+            self,
+            Self::Store(_) | Self::Stopped | Self::Record { .. } | Self::Log(_)
+        )
     }
 
     /// True when a thread of the store gave up, for damage or for trouble, and took the reason with it.

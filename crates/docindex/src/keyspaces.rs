@@ -1,274 +1,114 @@
-//! The keyspaces of the doc index: the store as it is opened, and how its keys are made.
-//!
-//! | keyspace | key | value |
-//! |---|---|---|
-//! | `meta` | name | format, seed, ledger, applied position |
-//! | `urls` | host hash, URL hash | [`LinkRecord`] |
-//! | `fates` | host hash, URL hash | [`Fate`] |
-//! | `queue` | host hash, rank | queue record |
-//! | `due` | time, host hash, URL hash | nothing |
-//! | `visits` | time, host hash, URL hash | nothing |
-//! | `claims` | batch number | claimed URLs |
-//! | `hosts` | host hash | [`HostRecord`] |
-//! | `robots` | origin | robots.txt |
-//! | `seeds` | URL | nothing |
-//! | `reconsider` | host hash, URL hash | nothing |
+//! The keyspaces of the doc index: which there are, what their records are, and how their keys are made.
 //!
 //! All keys are big-endian, so that they sort as they count, and what belongs to a host lies together.
 
-use std::fs;
-use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
-
-use fjall::config::PartitioningPolicy;
-use fjall::{AbstractTree, Database, KeyspaceCreateOptions, PersistMode};
 use serde::de::DeserializeOwned;
 
-use orbweaver_model::{Timestamp, UrlKey};
+use orbweaver_model::{RobotsRecord, Timestamp, UrlKey};
 
 use crate::error::{Error, Result};
-use crate::faults;
-use crate::record::{FORMAT, Fate, decode};
-use crate::survey;
-use crate::tables::{Table, View};
-use crate::tx::Tx;
+use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode, is_intact};
+use crate::tables::Table;
 
-/// The extension of a store that is being made, before the number of the process.
-const UNFINISHED: &str = "new-";
+/// Says what is wrong with a record of a keyspace, by its name, key and value.
+type Check = fn(&'static str, &[u8], &[u8]) -> Result<()>;
 
-/// Journals are kept to this, the least that the store takes, because all of them are read when it is opened
-/// after a crash.
-const JOURNALS: u64 = 64 << 20;
+macro_rules! keyspaces {
+    ($($(#[$doc:meta])* $name:ident: $check:expr,)*) => {
+        /// All keyspaces, in the order in which they were made and are listed everywhere.
+        pub(crate) const NAMES: [&str; CHECKS.len()] = [$(stringify!($name)),*];
 
-/// The time between two looks at whether the store has caught up.
-const BREATH: Duration = Duration::from_millis(2);
+        const CHECKS: &[Check] = &[$($check),*];
 
-/// The store, open or closed. Cheap to clone; it is closed when the last clone is gone.
-#[derive(Clone)]
-pub(crate) struct Keyspaces {
-    pub(crate) db: Option<Database>,
-    /// Bytes of a write buffer at which it goes to disk.
-    buffer: u64,
-    /// Journals when the write buffers were last emptied for their sake.
-    journals: Arc<AtomicUsize>,
-    pub(crate) meta: Table,
-    pub(crate) urls: Table,
-    pub(crate) fates: Table,
-    pub(crate) queue: Table,
-    pub(crate) due: Table,
-    pub(crate) visits: Table,
-    pub(crate) claims: Table,
-    pub(crate) hosts: Table,
-    pub(crate) robots: Table,
-    pub(crate) seeds: Table,
-    pub(crate) reconsider: Table,
+        /// One table for each keyspace.
+        #[derive(Clone)]
+        pub(crate) struct Tables {
+            $($(#[$doc])* pub(crate) $name: Table,)*
+        }
+
+        impl Tables {
+            /// Makes each by its name.
+            pub(crate) fn each(mut make: impl FnMut(&'static str) -> Result<Table>) -> Result<Self> {
+                Ok(Self { $($name: make(stringify!($name))?,)* })
+            }
+
+            /// Every call to these fails.
+            pub(crate) fn closed() -> Self {
+                Self { $($name: Table::closed(stringify!($name)),)* }
+            }
+
+            /// All of them.
+            pub(crate) fn tables(&self) -> [&Table; NAMES.len()] {
+                [$(&self.$name),*]
+            }
+        }
+    };
 }
 
-impl Keyspaces {
-    /// A store that is not there: every call to it fails.
-    pub(crate) fn closed() -> Self {
-        Self {
-            db: None,
-            buffer: 0,
-            journals: Arc::default(),
-            meta: Table::closed("meta"),
-            urls: Table::closed("urls"),
-            fates: Table::closed("fates"),
-            queue: Table::closed("queue"),
-            due: Table::closed("due"),
-            visits: Table::closed("visits"),
-            claims: Table::closed("claims"),
-            hosts: Table::closed("hosts"),
-            robots: Table::closed("robots"),
-            seeds: Table::closed("seeds"),
-            reconsider: Table::closed("reconsider"),
-        }
-    }
+// The numbers under which the store keeps them follow from this order: new ones come last.
+keyspaces! {
+    /// Name: format, seed, epoch, ledger, applied position and what else there is one of.
+    meta: meta,
+    /// Host hash, URL hash: [`LinkRecord`].
+    urls: record::<16, LinkRecord>,
+    /// Host hash, URL hash: [`Fate`].
+    fates: record::<16, Fate>,
+    /// Host hash, rank: queue record.
+    queue: record::<16, QueueRecord>,
+    /// Time, host hash, URL hash: nothing.
+    due: mark::<24>,
+    /// Time, host hash, URL hash: nothing.
+    visits: mark::<24>,
+    /// Batch number: claimed URLs.
+    claims: record::<8, ClaimRecord>,
+    /// Host hash: [`HostRecord`].
+    hosts: record::<8, HostRecord>,
+    /// Origin: robots.txt.
+    robots: named::<RobotsRecord>,
+    /// URL: nothing.
+    seeds: |_, _, _| Ok(()),
+    /// Host hash, URL hash: nothing.
+    reconsider: mark::<16>,
+}
 
-    /// Opens or creates the store; `memory` bounds its caches and write buffers.
-    pub(crate) fn open(path: &Path, memory: u64) -> Result<Self> {
-        if !path.exists() {
-            Self::create(path, memory)?;
-            // What was made just now needs no survey, which would read 64 MiB of empty journal.
-            return Self::open_at(path, memory);
-        }
-        Self::reopen(path, memory)
+/// Whether a record of this keyspace is what was written.
+pub(crate) fn legible(keyspace: &'static str, key: &[u8], value: &[u8]) -> Result<()> {
+    let place = NAMES.iter().position(|name| *name == keyspace);
+    match place.and_then(|place| CHECKS.get(place)) {
+        Some(check) => check(keyspace, key, value),
+        None => Ok(()),
     }
+}
 
-    /// Opens a store that is there.
-    pub(crate) fn reopen(path: &Path, memory: u64) -> Result<Self> {
-        let last = survey::inspect(path)?;
-        let store = Self::open_at(path, memory)?;
-        survey::agree(&store, last)?;
-        Ok(store)
+fn record<const KEY: usize, T: DeserializeOwned>(
+    keyspace: &'static str,
+    key: &[u8],
+    value: &[u8],
+) -> Result<()> {
+    mark::<KEY>(keyspace, key, value).and(named::<T>(keyspace, key, value))
+}
+
+fn named<T: DeserializeOwned>(keyspace: &'static str, _: &[u8], value: &[u8]) -> Result<()> {
+    decode::<T>(keyspace, value).map(drop)
+}
+
+fn mark<const KEY: usize>(keyspace: &'static str, key: &[u8], _: &[u8]) -> Result<()> {
+    match key.len() == KEY {
+        true => Ok(()),
+        false => Err(Error::Record {
+            keyspace,
+            why: "its key has a wrong length".into(),
+        }),
     }
+}
 
-    /// Makes the store beside its place and moves it there when it is whole, for one that a kill left half
-    /// made could never be opened again.
-    fn create(path: &Path, memory: u64) -> Result<()> {
-        let fresh = path.with_extension(format!("{UNFINISHED}{}", std::process::id()));
-        // Left by a killed process that had the same number.
-        let _ = fs::remove_dir_all(&fresh);
-        Self::open_at(&fresh, memory)?.sync()?;
-        match fs::rename(&fresh, path) {
-            // Another process was quicker; whether it still works is for the lock to say.
-            Err(_) if path.exists() => Ok(fs::remove_dir_all(&fresh).map_err(fjall::Error::from)?),
-            moved => Ok(moved.map_err(fjall::Error::from)?),
-        }
-    }
-
-    /// Removes what killed processes left beside the store before it was whole.
-    pub(crate) fn sweep(path: &Path) {
-        let (Some(parent), Some(stem)) = (path.parent(), path.file_stem()) else {
-            return;
-        };
-        let prefix = format!("{}.{UNFINISHED}", stem.to_string_lossy());
-        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(&prefix) {
-                // What cannot be removed is in nobody's way.
-                let _ = fs::remove_dir_all(entry.path());
-            }
-        }
-    }
-
-    pub(crate) fn open_at(path: &Path, memory: u64) -> Result<Self> {
-        faults::call()?;
-        let builder = Database::builder(path)
-            .cache_size((memory / 8).max(4 << 20))
-            .max_journaling_size(JOURNALS)
-            .worker_threads(1);
-        // Some damage to its files makes the store panic while it opens them.
-        let opened = panic::catch_unwind(AssertUnwindSafe(|| builder.open()));
-        let db = match opened.unwrap_or(Err(fjall::Error::Unrecoverable)) {
-            Err(fjall::Error::Locked) => return Err(Error::InUse(path.into())),
-            opened => opened?,
-        };
-        // The store would keep the size of its write buffers from when it was made, but budgets change from run
-        // to run: it gets its own largest, and `tend` keeps ours.
-        // Filters and block indexes in parts on every level: whole ones have half a megabyte for each table, and
-        // a cache that is too small for all of them would read one for each question.
-        let options = || {
-            KeyspaceCreateOptions::default()
-                .max_memtable_size(64 << 20)
-                .filter_block_partitioning_policy(PartitioningPolicy::all(true))
-                .index_block_partitioning_policy(PartitioningPolicy::all(true))
-        };
-        let open = |name| -> Result<Table> { Ok(Table::new(name, db.keyspace(name, options)?)) };
-        let keyspaces = Self {
-            meta: open("meta")?,
-            urls: open("urls")?,
-            fates: open("fates")?,
-            queue: open("queue")?,
-            due: open("due")?,
-            visits: open("visits")?,
-            claims: open("claims")?,
-            hosts: open("hosts")?,
-            robots: open("robots")?,
-            seeds: open("seeds")?,
-            reconsider: open("reconsider")?,
-            // Four are much in use, each with one that fills and one or two on their way to disk: a quarter
-            // of the memory is in use at most times.
-            buffer: (memory / 32).clamp(1 << 20, 32 << 20),
-            journals: Arc::new(AtomicUsize::new(db.journal_count())),
-            db: Some(db.clone()),
-        };
-        keyspaces.check_format(path)?;
-        Ok(keyspaces)
-    }
-
-    fn check_format(&self, path: &Path) -> Result<()> {
-        match self.meta.get("format")?.as_deref() {
-            None => {
-                let mut tx = Tx::new(self);
-                tx.put_raw(&self.meta, b"format", &[FORMAT]);
-                tx.commit()
-            }
-            Some([FORMAT]) => Ok(()),
-            Some(other) => Err(Error::Version {
-                path: path.into(),
-                found: other.first().copied().unwrap_or(0),
-                expected: FORMAT,
-            }),
-        }
-    }
-
-    pub(crate) fn meta<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
-        self.meta
-            .get(name)?
-            .map(|bytes| decode("meta", &bytes))
-            .transpose()
-    }
-
-    pub(crate) fn fate(&self, key: UrlKey) -> Result<Option<Fate>> {
-        self.fates
-            .get(key.to_bytes())?
-            .map(|bytes| decode("fates", &bytes))
-            .transpose()
-    }
-
-    /// Everything acknowledged so far survives the loss of power after this.
-    pub(crate) fn sync(&self) -> Result<()> {
-        faults::call()?;
-        let db = self.db.as_ref().ok_or(Error::Stopped)?;
-        db.persist(PersistMode::SyncData)?;
-        faults::committed()
-    }
-
-    /// The store as it is now.
-    pub(crate) fn view(&self) -> View {
-        View(self.db.as_ref().map(Database::snapshot))
-    }
-
-    /// All keyspaces.
-    pub(crate) fn tables(&self) -> [&Table; 11] {
-        [
-            &self.meta,
-            &self.urls,
-            &self.fates,
-            &self.queue,
-            &self.due,
-            &self.visits,
-            &self.claims,
-            &self.hosts,
-            &self.robots,
-            &self.seeds,
-            &self.reconsider,
-        ]
-    }
-
-    /// Sends full write buffers to disk, and all of them when a journal waits for that. The store itself would
-    /// let journals pile up behind a keyspace that is seldom written to.
-    pub(crate) fn tend(&self, db: &Database) -> Result<()> {
-        let journals = db.journal_count();
-        let all = journals > self.journals.swap(journals, Ordering::Relaxed);
-        let least = if all { 0 } else { self.buffer };
-        for keyspace in self.tables().into_iter().filter_map(Table::keyspace) {
-            if keyspace.tree.active_memtable().size() > least {
-                keyspace.rotate_memtable()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits while the store is behind with its own work. A commit that finds four write buffers waiting
-    /// or thirty tables unsorted waits for that in the store itself, and for ever when the store's thread
-    /// has met a full disk and ended; here the end of that thread is seen.
-    pub(crate) fn breathe(&self, db: &Database) -> Result<()> {
-        let behind = |table: &&Table| {
-            table.keyspace().is_some_and(|keyspace| {
-                keyspace.tree.sealed_memtable_count() >= 2 || keyspace.tree.l0_run_count() >= 28
-            })
-        };
-        while self.tables().iter().any(behind) {
-            // Writes nothing; fails when the store has given up.
-            db.persist(PersistMode::Buffer)?;
-            thread::sleep(BREATH);
-        }
-        Ok(())
+fn meta(keyspace: &'static str, key: &[u8], value: &[u8]) -> Result<()> {
+    match key == b"format" || is_intact(value) {
+        true => Ok(()),
+        false => Err(Error::Record {
+            keyspace,
+            why: "its checksum is wrong".into(),
+        }),
     }
 }
 

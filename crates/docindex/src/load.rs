@@ -15,11 +15,13 @@ use crate::error::{Error, Result};
 use crate::fold::Fold;
 use crate::fold::claims::open_claims;
 use crate::hosts::Hosts;
-use crate::index::IndexOptions;
-use crate::keyspaces::{Keyspaces, read_due_key};
+
+use crate::keyspaces::read_due_key;
+use crate::options::IndexOptions;
 use crate::reader::Shared;
 use crate::record::{HostRecord, LinkRecord, decode};
 use crate::seen::Seen;
+use crate::store::Store;
 use crate::tables::Table;
 use crate::tx::Tx;
 
@@ -29,7 +31,7 @@ const READ_FIRST: u64 = 500_000;
 
 /// A store that has just been opened, with what goes with it in RAM.
 pub(crate) struct Begun {
-    pub(crate) store: Keyspaces,
+    pub(crate) store: Store,
     /// The same store for readers in other threads.
     pub(crate) shared: Shared,
     pub(crate) fold: Fold,
@@ -39,25 +41,11 @@ pub(crate) struct Begun {
 
 impl Begun {
     pub(crate) fn at(path: &Path, options: &IndexOptions) -> Result<Self> {
-        let store = Keyspaces::open(path, options.memory)?;
-        Keyspaces::sweep(path);
-        let seed = match store.meta("seed")? {
-            Some(seed) => seed,
-            None if store.urls.iter().next().is_none() => options.seed,
-            None => {
-                return Err(Error::Record {
-                    keyspace: "meta",
-                    why: "the secret that keys all others is gone".into(),
-                });
-            }
-        };
-        // Written by every process, for without it all is lost, and one place on a disk is soon damaged.
-        let mut tx = Tx::new(&store);
-        tx.meta("seed", &seed);
-        tx.commit()?;
+        let store = Store::open(path, options.memory)?;
+        Store::sweep(path);
         let shared = Shared::of(&store);
         let seen = Arc::new(Seen::new(shared.clone(), options.tracking));
-        let (fold, filling) = load(&store, seed, seen, options, After::Process)?;
+        let (fold, filling) = load(&store, seen, options)?;
         Ok(Self {
             applied: store.meta("applied")?.unwrap_or(0),
             shared,
@@ -68,22 +56,11 @@ impl Begun {
     }
 }
 
-/// What was before the store was opened.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum After {
-    /// Another process: its claims return to the queue when the epoch is folded.
-    Process,
-    /// This process: its claims are with the URL server.
-    Trouble,
-}
-
 /// Brings the RAM side of the fold to where the store is.
 pub(crate) fn load(
-    store: &Keyspaces,
-    seed: KeySeed,
+    store: &Store,
     seen: Arc<Seen>,
     options: &IndexOptions,
-    after: After,
 ) -> Result<(Fold, Option<Filling>)> {
     let domains = (!options.budgets.domain.is_open()).then(|| Domains::new(options.domain_of));
     let mut hosts = Hosts::new(domains);
@@ -104,15 +81,14 @@ pub(crate) fn load(
     let last = last.map(|row| row.key()).transpose()?;
     let last_batch = last.and_then(|number| number.as_ref().try_into().ok());
     let last_batch = last_batch.map_or(0, u64::from_be_bytes);
-    let mut claims = open_claims(&Tx::new(store))?;
+    // Handed out they stay until the log says otherwise: they are of this process, or of another whose epoch lasts.
+    let claims = open_claims(&Tx::new(store))?;
     claims.keys().for_each(|key| hosts.not_waiting(key.host));
-    if after == After::Process {
-        claims.clear();
-    }
     hosts.begin_turns();
     let ledger = store.meta("ledger")?.unwrap_or_default();
     let last_doc = store.meta("last_doc")?.unwrap_or(0);
-    let mut fold = Fold::new(seed, ledger, seen, hosts, last_doc);
+    let mut fold = Fold::new(seed_of(store)?, ledger, seen, hosts, last_doc);
+    fold.epoch = store.meta("epoch")?;
     fold.latest = store.meta("latest")?.unwrap_or_default();
     fold.next_due = next_due;
     let first = store.visits.iter().next();
@@ -127,8 +103,19 @@ pub(crate) fn load(
     Ok((fold, filling))
 }
 
+/// The secret of the crawl; none before it has begun.
+fn seed_of(store: &Store) -> Result<Option<KeySeed>> {
+    match store.meta("seed")? {
+        None if store.urls.iter().next().is_some() => Err(Error::Record {
+            keyspace: "meta",
+            why: "the secret that keys all others is gone".into(),
+        }),
+        seed => Ok(seed),
+    }
+}
+
 /// Fills the seen-set, at once or beside what comes next, unless it would not fit anyway.
-fn read_known(store: &Keyspaces, fold: &Fold, options: &IndexOptions) -> Result<Option<Filling>> {
+fn read_known(store: &Store, fold: &Fold, options: &IndexOptions) -> Result<Option<Filling>> {
     let known = fold.ledger.accepted;
     let limit = options.seen_limit(fold.hosts.bytes());
     if !fold.seen.restart(known, limit) {

@@ -1,35 +1,66 @@
 //! The log whose fold is the doc index, as a seam.
 //!
-//! On one machine an event needs no record of its own: the store's journal holds the writes it caused,
-//! together with its position, so a second write would say the same thing twice. In a cluster the log is
-//! replicated and comes first. The fold is the same code over either.
+//! A log is an ordered list of batches of events with one writer at a time: a batch is appended after exactly the tail
+//! that its writer has folded, or not at all. That is the fence. Whoever has not folded the whole log cannot extend
+//! it, and of two who try one succeeds.
+//!
+//! On one machine a batch needs no record of its own: the store's journal holds the writes it caused, together with
+//! its position, so a second write would say the same thing twice. In a cluster the log is replicated and comes first.
+//! The fold is the same code over either.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thiserror::Error;
 
 use orbweaver_model::Event;
+use orbweaver_model::event::codec;
 
-use crate::error::{Error, Result};
+/// Events that are appended, and folded, together. Shared rather than copied: on one machine the log keeps the very
+/// batch that is folded.
+pub type Batch = Arc<Vec<Event>>;
 
-/// An ordered log of events with one owner at a time.
-pub trait PartitionLog {
-    /// Adds a record after exactly `expected_tail`; the new tail comes back. Fails when the tail is
-    /// another one, for then somebody else has written.
-    fn append(&mut self, expected_tail: u64, record: Event) -> Result<u64>;
+/// What came of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Append {
+    /// The batch is in the log and will stay there; its position.
+    Appended(u64),
+    /// The tail of the log is another one: it was extended by somebody else, or by an append of which nobody knew how it
+    /// had ended. [`Log::next`] tells which.
+    Fenced,
+}
 
-    /// The next record after position `from`, if there is one.
-    fn follow(&self, from: u64) -> Option<(u64, &Event)>;
+/// Why a log could not be asked: it cannot be reached, or did not answer in time. Of an append it is not known then
+/// whether it was made.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{0}")]
+pub struct LogError(pub String);
 
-    /// Everything up to `position` is folded and on the disk itself; it will not be asked for again.
+/// An ordered log of batches with one owner at a time.
+///
+/// A position is where a batch ends. Positions grow from batch to batch, by how much is for the log to say; 0 is before
+/// the first.
+pub trait Log {
+    /// Adds a batch when the log ends at exactly `expected`. An error leaves it open whether the batch was added; it
+    /// is either there, whole and next after `expected`, or nowhere, as soon as anybody reads or extends the log.
+    fn append(&mut self, expected: u64, batch: &Batch) -> Result<Append, LogError>;
+
+    /// The first batch after position `from` with its own position; none at the end of the log.
+    fn next(&mut self, from: u64) -> Result<Option<(u64, Batch)>, LogError>;
+
+    /// Everything up to `position` is folded here and on the disk itself. Whether others still need it is for the log to
+    /// know.
     fn forget(&mut self, position: u64);
 }
 
-/// The log of a single machine: records live here only from their append until what they caused is on the
-/// disk itself. A store that failed is opened again and takes up from whatever it has kept.
+/// The log of a single machine: batches live here only from their append until what they caused is on the disk itself.
+/// A store that failed is opened again and takes up from whatever it has kept. Positions count events.
 #[derive(Debug)]
 pub struct LocalLog {
     tail: u64,
-    /// Filled by `append`, emptied by `forget`; bounded by how much the index folds between two syncs.
-    kept: VecDeque<Event>,
+    /// Batches with their positions. Filled by `append`, emptied by `forget`; bounded by how much the index folds between
+    /// two syncs.
+    kept: VecDeque<(u64, Batch)>,
 }
 
 impl LocalLog {
@@ -42,58 +73,70 @@ impl LocalLog {
     }
 }
 
-impl PartitionLog for LocalLog {
-    fn append(&mut self, expected_tail: u64, record: Event) -> Result<u64> {
-        extend(&mut self.tail, expected_tail)?;
-        self.kept.push_back(record);
-        Ok(self.tail)
+impl Log for LocalLog {
+    fn append(&mut self, expected: u64, batch: &Batch) -> Result<Append, LogError> {
+        if expected != self.tail {
+            return Ok(Append::Fenced);
+        }
+        self.tail += batch.len() as u64;
+        self.kept.push_back((self.tail, Arc::clone(batch)));
+        Ok(Append::Appended(self.tail))
     }
 
-    fn follow(&self, from: u64) -> Option<(u64, &Event)> {
-        let oldest = self.tail - self.kept.len() as u64 + 1;
-        let position = oldest.max(from + 1);
-        let event = self.kept.get(usize::try_from(position - oldest).ok()?)?;
-        Some((position, event))
+    fn next(&mut self, from: u64) -> Result<Option<(u64, Batch)>, LogError> {
+        let at = self.kept.partition_point(|(position, _)| *position <= from);
+        let next = self.kept.get(at);
+        Ok(next.map(|(position, batch)| (*position, Arc::clone(batch))))
     }
 
     fn forget(&mut self, position: u64) {
-        let newer = self.tail.saturating_sub(position);
-        let folded = (self.kept.len() as u64).saturating_sub(newer);
-        self.kept.drain(..usize::try_from(folded).unwrap_or(0));
+        let folded = self.kept.partition_point(|(end, _)| *end <= position);
+        self.kept.drain(..folded);
     }
 }
 
-/// A log that keeps everything, for replays: two folds of it must come to the same state.
-#[derive(Debug, Default, Clone)]
+/// A log in RAM that keeps every batch, as the bytes that a replicated one would hold. A clone is the same log in other
+/// hands, so that several processes can be played in one. Positions count events.
+#[derive(Clone, Debug, Default)]
 pub struct KeptLog {
-    records: Vec<Event>,
+    /// Filled by `append` and never emptied: it is as large as its history.
+    batches: Arc<Mutex<Vec<(u64, Vec<u8>)>>>,
 }
 
-impl PartitionLog for KeptLog {
-    fn append(&mut self, expected_tail: u64, record: Event) -> Result<u64> {
-        let mut tail = self.records.len() as u64;
-        extend(&mut tail, expected_tail)?;
-        self.records.push(record);
-        Ok(tail)
+impl KeptLog {
+    fn batches(&self) -> MutexGuard<'_, Vec<(u64, Vec<u8>)>> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn follow(&self, from: u64) -> Option<(u64, &Event)> {
-        let record = self.records.get(usize::try_from(from).ok()?)?;
-        Some((from + 1, record))
+    /// The position at which it ends.
+    pub fn tail(&self) -> u64 {
+        self.batches().last().map_or(0, |(position, _)| *position)
+    }
+}
+
+impl Log for KeptLog {
+    fn append(&mut self, expected: u64, batch: &Batch) -> Result<Append, LogError> {
+        let mut batches = self.batches();
+        let tail = batches.last().map_or(0, |(position, _)| *position);
+        if expected != tail {
+            return Ok(Append::Fenced);
+        }
+        let position = tail + batch.len() as u64;
+        batches.push((position, codec::encode(batch)));
+        Ok(Append::Appended(position))
+    }
+
+    fn next(&mut self, from: u64) -> Result<Option<(u64, Batch)>, LogError> {
+        let batches = self.batches();
+        let at = batches.partition_point(|(position, _)| *position <= from);
+        let Some((position, bytes)) = batches.get(at) else {
+            return Ok(None);
+        };
+        let events = codec::decode(bytes).map_err(|error| LogError(error.to_string()))?;
+        Ok(Some((*position, Arc::new(events))))
     }
 
     fn forget(&mut self, _: u64) {}
-}
-
-fn extend(tail: &mut u64, expected: u64) -> Result<()> {
-    if *tail != expected {
-        return Err(Error::WrongTail {
-            expected,
-            found: *tail,
-        });
-    }
-    *tail += 1;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -102,32 +145,30 @@ mod tests {
 
     use super::*;
 
-    fn tick(n: u64) -> Event {
-        Event::Due {
-            now: Timestamp::from_millis(n),
+    fn ticks(times: &[u64]) -> Batch {
+        let tick = |n: &u64| Event::Due {
+            now: Timestamp::from_millis(*n),
             visits: false,
-        }
+        };
+        Arc::new(times.iter().map(tick).collect())
     }
 
     /// Both forms of the log pass through here.
-    fn behaves_like_a_log(mut log: impl PartitionLog) {
-        assert_eq!(log.append(0, tick(1)).unwrap(), 1);
-        assert_eq!(log.append(1, tick(2)).unwrap(), 2);
-        assert!(matches!(
-            log.append(1, tick(3)),
-            Err(Error::WrongTail {
-                expected: 1,
-                found: 2
-            })
-        ));
-        assert_eq!(log.follow(0), Some((1, &tick(1))));
-        assert_eq!(log.follow(1), Some((2, &tick(2))));
-        assert_eq!(log.follow(2), None);
-        log.forget(1);
-        assert_eq!(log.follow(1), Some((2, &tick(2))), "kept until it is safe");
-        assert_eq!(log.append(2, tick(4)).unwrap(), 3);
+    fn behaves_like_a_log(mut log: impl Log) {
+        assert_eq!(log.next(0), Ok(None));
+        assert_eq!(log.append(0, &ticks(&[1, 2])), Ok(Append::Appended(2)));
+        assert_eq!(log.append(2, &ticks(&[3])), Ok(Append::Appended(3)));
+        for tail in [0, 1, 2, 4] {
+            assert_eq!(log.append(tail, &ticks(&[9])), Ok(Append::Fenced));
+        }
+        assert_eq!(log.next(0), Ok(Some((2, ticks(&[1, 2])))));
+        assert_eq!(log.next(2), Ok(Some((3, ticks(&[3])))));
+        assert_eq!(log.next(3), Ok(None));
         log.forget(2);
-        assert_eq!(log.follow(2), Some((3, &tick(4))));
+        assert_eq!(log.next(2), Ok(Some((3, ticks(&[3])))), "not yet safe");
+        assert_eq!(log.append(3, &ticks(&[4])), Ok(Append::Appended(4)));
+        log.forget(3);
+        assert_eq!(log.next(3), Ok(Some((4, ticks(&[4])))));
     }
 
     #[test]
@@ -138,5 +179,17 @@ mod tests {
     #[test]
     fn the_kept_log() {
         behaves_like_a_log(KeptLog::default());
+    }
+
+    #[test]
+    fn a_local_log_keeps_nothing_that_is_safe() {
+        let mut log = LocalLog::after(7);
+        log.append(7, &ticks(&[1, 2])).unwrap();
+        log.append(9, &ticks(&[3])).unwrap();
+        log.forget(9);
+        assert_eq!(log.kept.len(), 1);
+        log.forget(10);
+        assert!(log.kept.is_empty());
+        assert_eq!(log.append(10, &ticks(&[4])), Ok(Append::Appended(11)));
     }
 }

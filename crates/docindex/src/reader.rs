@@ -17,9 +17,10 @@ use orbweaver_model::{CrawlUrl, KeySeed, RobotsRecord, Timestamp, UrlKey};
 use crate::cold::{Cold, Hold};
 use crate::damage::Damage;
 use crate::error::{Error, Result};
-use crate::keyspaces::{Keyspaces, queue_key};
+use crate::keyspaces::queue_key;
 use crate::ledger::Ledger;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, decode};
+use crate::store::Store;
 use crate::survey;
 use crate::tables::{Row, Scan};
 
@@ -59,14 +60,14 @@ pub enum Rest {
 
 /// The store that readers use. Its owner takes it away while it is opened again.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<RwLock<Keyspaces>>);
+pub(crate) struct Shared(Arc<RwLock<Store>>);
 
 impl Shared {
-    pub(crate) fn of(store: &Keyspaces) -> Self {
+    pub(crate) fn of(store: &Store) -> Self {
         Self(Arc::new(RwLock::new(store.clone())))
     }
 
-    pub(crate) fn set(&self, store: Keyspaces) {
+    pub(crate) fn set(&self, store: Store) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = store;
     }
 
@@ -83,7 +84,7 @@ impl Shared {
         bytes.map(|bytes| decode("urls", &bytes)).transpose()
     }
 
-    fn get(&self) -> Keyspaces {
+    fn get(&self) -> Store {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -110,7 +111,7 @@ impl Reader {
     }
 
     /// The store as it is open now.
-    pub(crate) fn store(&self) -> Keyspaces {
+    pub(crate) fn store(&self) -> Store {
         self.shared.get()
     }
 

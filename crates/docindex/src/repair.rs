@@ -7,9 +7,9 @@ use std::path::Path;
 
 use crate::check::check;
 use crate::error::{Error, Result};
-use crate::keyspaces::Keyspaces;
 use crate::reader::{Reader, Shared};
 use crate::salvage::{reconcile, rescue};
+use crate::store::Store;
 use crate::survey;
 
 /// Repairs the index of a crawl that does not run; what was done, in words. Nothing is written when nothing is wrong.
@@ -20,7 +20,7 @@ pub fn repair(path: &Path, memory: u64) -> Result<Vec<String>> {
     if let Some(saved) = rescue(path, memory, false)? {
         return Ok(vec![saved]);
     }
-    let store = Keyspaces::reopen(path, memory)?;
+    let store = Store::reopen(path, memory)?;
     let Some(seed) = store.meta("seed")? else {
         return Ok(Vec::new());
     };
@@ -43,10 +43,10 @@ mod tests {
     use orbweaver_model::{CrawlUrl, Event, Link, LinkKind, NewLink, Timestamp};
 
     use super::*;
-    use crate::index::{DocIndex, IndexOptions};
     use crate::keyspaces::queue_key;
     use crate::ledger::Ledger;
     use crate::tx::Tx;
+    use crate::{DocIndex, IndexOptions};
 
     fn wrong(path: &Path) -> Vec<String> {
         let reader = Reader::open(path, 8 << 20).unwrap();
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(wrong(&path), Vec::<String>::new());
         assert_eq!(repair(&path, 8 << 20).unwrap(), Vec::<String>::new());
         {
-            let store = Keyspaces::reopen(&path, 8 << 20).unwrap();
+            let store = Store::reopen(&path, 8 << 20).unwrap();
             let mut tx = Tx::new(&store);
             // One is queued twice, as by the mistake that this was written for, one is lost, and the ledger is wrong.
             let link = tx.link(keys[0]).unwrap().unwrap();

@@ -15,9 +15,10 @@ use orbweaver_model::{KeySeed, Timestamp, UrlKey};
 use crate::cold::{Cold, Hold};
 use crate::error::{Error, Result};
 use crate::fold::claims::open_claims;
-use crate::keyspaces::{Keyspaces, due_key, queue_key, read_due_key};
+use crate::keyspaces::{due_key, legible, queue_key, read_due_key};
 use crate::ledger::Ledger;
-use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode, is_intact};
+use crate::record::{Fate, HostRecord, LinkRecord, QueueRecord, decode};
+use crate::store::Store;
 use crate::tx::Tx;
 
 /// Records copied in one commit.
@@ -56,9 +57,9 @@ fn unopenable(path: &Path, error: Error) -> Error {
 
 /// Copies what can be read of a store into a new one and puts that in its place; where the old one is then.
 fn salvage(path: &Path, memory: u64, old: &Cold) -> Result<PathBuf> {
-    let fresh_path = path.with_extension(format!("new-{}", std::process::id()));
+    let fresh_path = Store::unfinished(path);
     let _ = fs::remove_dir_all(&fresh_path);
-    let fresh = Keyspaces::open_at(&fresh_path, memory)?;
+    let fresh = Store::open_at(&fresh_path, memory)?;
     let source = old.keyspaces();
     for (from, to) in source.tables().into_iter().zip(fresh.tables()) {
         let mut tx = Tx::new(&fresh);
@@ -91,35 +92,8 @@ fn exchange(path: &Path, fresh: &Path) -> Result<PathBuf> {
     Ok(kept)
 }
 
-/// Whether a record of this keyspace is what was written.
-pub(crate) fn legible(keyspace: &'static str, key: &[u8], value: &[u8]) -> Result<()> {
-    let sized = |length| match key.len() == length {
-        true => Ok(()),
-        false => Err(Error::Record {
-            keyspace,
-            why: "its key has a wrong length".into(),
-        }),
-    };
-    match keyspace {
-        "urls" => sized(16).and(decode::<LinkRecord>(keyspace, value).map(drop)),
-        "fates" => sized(16).and(decode::<Fate>(keyspace, value).map(drop)),
-        "queue" => sized(16).and(decode::<QueueRecord>(keyspace, value).map(drop)),
-        "claims" => sized(8).and(decode::<ClaimRecord>(keyspace, value).map(drop)),
-        "hosts" => sized(8).and(decode::<HostRecord>(keyspace, value).map(drop)),
-        "due" | "visits" => sized(24),
-        "reconsider" => sized(16),
-        "seeds" => Ok(()),
-        "meta" if key == b"format" => Ok(()),
-        _ if is_intact(value) => Ok(()),
-        _ => Err(Error::Record {
-            keyspace,
-            why: "its checksum is wrong".into(),
-        }),
-    }
-}
-
 /// A store that loses records keeps its promises all the same.
-pub(crate) fn reconcile(store: &Keyspaces) -> Result<()> {
+pub(crate) fn reconcile(store: &Store) -> Result<()> {
     let Some(seed) = store.meta::<KeySeed>("seed")? else {
         // Where nothing is left there is nothing to find by it: the index begins anew.
         if store.urls.iter().next().is_none() && store.queue.iter().next().is_none() {
@@ -144,7 +118,7 @@ pub(crate) fn reconcile(store: &Keyspaces) -> Result<()> {
 }
 
 struct Mending<'a> {
-    store: &'a Keyspaces,
+    store: &'a Store,
     seed: KeySeed,
     tx: Tx<'a>,
     waiting: usize,
@@ -310,8 +284,7 @@ mod tests {
     use orbweaver_model::{Event, Link, LinkKind, NewLink, Outcome, OutcomeClass, Report, Revisit};
 
     use super::*;
-    use crate::candidates::Wanted;
-    use crate::index::{DocIndex, IndexOptions};
+    use crate::{DocIndex, IndexOptions, Wanted};
 
     /// A plan is kept with the URL too: when the list of plans is damaged, it is made anew.
     #[test]
@@ -353,7 +326,7 @@ mod tests {
         };
         index.apply([done]).unwrap();
         drop(index);
-        let store = Keyspaces::reopen(dir.path(), memory).unwrap();
+        let store = Store::reopen(dir.path(), memory).unwrap();
         let place = due_key(at(500), key);
         let mut tx = Tx::new(&store);
         tx.remove(&store.visits, &place);

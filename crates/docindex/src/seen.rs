@@ -335,10 +335,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::keyspaces::Keyspaces;
+    use crate::store::Store;
 
     fn seen() -> Seen {
-        Seen::new(Shared::of(&Keyspaces::closed()), Tracking::default())
+        Seen::new(Shared::of(&Store::closed()), Tracking::default())
     }
 
     fn key(url: u64) -> UrlKey {
@@ -364,7 +364,7 @@ mod tests {
     /// However links come, those that are better than all before are news and no others.
     #[test]
     fn the_best_link_is_kept() {
-        let store = Shared::of(&Keyspaces::closed());
+        let store = Shared::of(&Store::closed());
         let tracking = Tracking {
             roles: true,
             depths: true,
@@ -386,7 +386,7 @@ mod tests {
             assert!(seen.is_old_news(key(url), Role::Page(2)));
         }
         let equally_near = Seen::new(
-            Shared::of(&Keyspaces::closed()),
+            Shared::of(&Store::closed()),
             Tracking {
                 roles: true,
                 depths: false,

@@ -11,10 +11,11 @@ use fjall::AbstractTree;
 use crate::cold::manifest;
 use crate::error::{Error, Result};
 use crate::journal;
-use crate::keyspaces::Keyspaces;
-use crate::tables::{NAMES, Table};
+use crate::keyspaces::NAMES;
+use crate::store::Store;
+use crate::tables::Table;
 
-/// Keyspaces: the store's own has number 0, ours follow in the order in which they are made.
+/// Store: the store's own has number 0, ours follow in the order in which they are made.
 pub(crate) const KEYSPACES: u64 = NAMES.len() as u64 + 1;
 
 /// Fails with the first file that the store must not be let at. What goes through may be damaged still, but the
@@ -59,7 +60,7 @@ pub(crate) fn inspect(path: &Path) -> Result<Option<u64>> {
 
 /// Fails when tables hold what no journal does. Every commit is in a journal first, and the last one stays there until
 /// the next; but tables reach the disk by themselves, so that a power cut may leave some keyspaces ahead of others.
-pub(crate) fn agree(store: &Keyspaces, last: Option<u64>) -> Result<()> {
+pub(crate) fn agree(store: &Store, last: Option<u64>) -> Result<()> {
     let tables = store.tables().into_iter().filter_map(Table::keyspace);
     let newest = tables.filter_map(|keyspace| keyspace.tree.get_highest_persisted_seqno());
     match newest.max() > last {

@@ -10,21 +10,7 @@ use fjall::{Keyspace, Readable, Slice, Snapshot, UserKey, UserValue};
 use crate::cold::{Merge, Space};
 use crate::error::{Error, Result};
 use crate::faults;
-
-/// All keyspaces, in the order in which they are listed everywhere.
-pub(crate) const NAMES: [&str; 11] = [
-    "meta",
-    "urls",
-    "fates",
-    "queue",
-    "due",
-    "visits",
-    "claims",
-    "hosts",
-    "robots",
-    "seeds",
-    "reconsider",
-];
+use crate::keyspaces::NAMES;
 
 /// A keyspace.
 #[derive(Clone)]

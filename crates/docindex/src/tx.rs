@@ -17,8 +17,8 @@ use orbweaver_model::UrlKey;
 
 use crate::error::{Error, Result};
 use crate::faults;
-use crate::keyspaces::Keyspaces;
 use crate::record::{Fate, LinkRecord, decode, encode};
+use crate::store::Store;
 use crate::tables::{Keys, Row, Scan, Table, owned};
 
 /// What a transaction does to one keyspace: a value, or none where the record goes.
@@ -26,14 +26,14 @@ type Writes = BTreeMap<Slice, Option<Slice>>;
 
 /// The writes of one commit: all of them become visible and durable together.
 pub(crate) struct Tx<'a> {
-    store: &'a Keyspaces,
+    store: &'a Store,
     /// By the place of the keyspace among all. Filled by what is put and removed, emptied by the commit; bounded by the
     /// events of one commit.
     writes: Vec<Writes>,
 }
 
 impl<'a> Tx<'a> {
-    pub(crate) fn new(store: &'a Keyspaces) -> Self {
+    pub(crate) fn new(store: &'a Store) -> Self {
         Self {
             writes: vec![Writes::new(); store.tables().len()],
             store,
@@ -41,7 +41,7 @@ impl<'a> Tx<'a> {
     }
 
     /// The keyspaces, to name them in calls. What is read from them directly misses the writes of this transaction.
-    pub(crate) fn store(&self) -> &'a Keyspaces {
+    pub(crate) fn store(&self) -> &'a Store {
         self.store
     }
 
@@ -187,7 +187,7 @@ impl Iterator for TxScan {
     }
 }
 
-impl Keyspaces {
+impl Store {
     fn database(&self) -> Result<&Database> {
         self.db.as_ref().ok_or(Error::Stopped)
     }
@@ -213,7 +213,7 @@ mod tests {
         #[test]
         fn reads_its_own_writes(steps in prop::collection::vec((0..3u8, 0..20u8, any::<u8>()), 0..60)) {
             let dir = tempfile::tempdir().unwrap();
-            let store = Keyspaces::open(&dir.path().join("index"), 8 << 20).unwrap();
+            let store = Store::open(&dir.path().join("index"), 8 << 20).unwrap();
             let mut model = BTreeMap::new();
             let mut tx = Tx::new(&store);
             for (what, n, value) in steps {
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_closed_store_takes_nothing() {
-        let store = Keyspaces::closed();
+        let store = Store::closed();
         let mut tx = Tx::new(&store);
         tx.put_raw(&store.queue, b"k", b"v");
         assert!(tx.get(&store.queue, b"other").is_err());

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use orbweaver_docindex::{DocIndex, IndexOptions, KeptLog, Reader, Rest, Wanted};
+use orbweaver_docindex::{IndexOptions, Reader, Rest, Wanted};
 use orbweaver_model::{
     Column, Event, HostSetting, LinkKind, NewLink, Outcome, OutcomeClass, Report,
 };
@@ -741,42 +741,4 @@ proptest! {
         }
         sound(&index);
     }
-}
-
-#[test]
-fn two_folds_of_one_log_agree() {
-    let history = [
-        links((0..20).map(|n| link(&page(n), u16::from(n) % 4)).collect()),
-        done(&page(1), redirects_to(&page(2)), vec![]),
-        done(
-            &page(2),
-            redirects_to(&page(1)),
-            vec![link("http://h9/x", 2)],
-        ),
-        Event::Retry {
-            key: key(&page(3)),
-            report: report(OutcomeClass::Deferred),
-            due: at(5),
-            archived: None,
-        },
-        Event::Due {
-            now: at(6),
-            visits: false,
-        },
-    ];
-    let fold = |commits: usize| {
-        let dir = tempfile::tempdir().unwrap();
-        let options = IndexOptions {
-            seed: SEED,
-            ..IndexOptions::default()
-        };
-        let mut index =
-            DocIndex::with_log(dir.path(), options, at(0), |_| KeptLog::default()).unwrap();
-        for events in history.chunks(commits) {
-            index.apply(events.to_vec()).unwrap();
-        }
-        let entries: Vec<_> = index.reader().entries().map(Result::unwrap).collect();
-        (entries, index.ledger().clone())
-    };
-    assert_eq!(fold(1), fold(history.len()));
 }

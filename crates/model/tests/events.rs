@@ -231,8 +231,8 @@ fn a_batch_of_version_1_is_read() {
 /// Whoever changes an event, or the order of events, changes these bytes.
 #[test]
 fn the_encoding_has_not_changed_without_its_version() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(format!("tests/fixtures/events-{VERSION}.bin"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/events-{VERSION}.bin"));
     assert!(
         path.exists(),
         "version {VERSION} of the events has no fixture: write one with encode(&one_of_each()), keep the older ones, and have decode read them"

@@ -144,6 +144,7 @@ impl Opened {
             domain_of: orbweaver_intake::domain_or_host,
             recrawl: settings.recrawl.is_some(),
             tracking: tracking(settings),
+            ..IndexOptions::default()
         };
         let docs = DocIndex::open(&dir.index(), index_options, clock())?;
         let trouble: Arc<Mutex<Option<String>>> = Arc::default();

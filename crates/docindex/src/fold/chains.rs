@@ -18,6 +18,7 @@ impl Fold {
         report: &mut Report,
         tx: &mut Tx<'_>,
     ) -> Result<()> {
+        let seed = self.key_seed()?;
         let mut walked = Vec::new();
         let mut target = report.redirect.clone();
         for _ in 0..LOOP_SEARCH {
@@ -27,7 +28,7 @@ impl Fold {
             else {
                 return Ok(());
             };
-            let next = next.key(self.seed);
+            let next = next.key(seed);
             if next == key {
                 report.outcome = Outcome::because(OutcomeClass::RedirectLimit, "redirect loop");
                 for hop in walked {

@@ -12,7 +12,8 @@ use orbweaver_model::{Event, Timestamp, UrlKey};
 
 use super::Fold;
 use crate::error::Result;
-use crate::keyspaces::{Keyspaces, due_key, read_due_key};
+use crate::keyspaces::{due_key, read_due_key};
+use crate::store::Store;
 use crate::tx::Tx;
 
 /// Clocks are put right by less than this all the time, and a wait that is longer by so much hurts nobody.
@@ -105,7 +106,7 @@ impl Fold {
         ahead: Duration,
         at: Timestamp,
         cursor: &mut (Timestamp, UrlKey),
-        store: &Keyspaces,
+        store: &Store,
     ) -> Result<Vec<(UrlKey, Option<Timestamp>)>> {
         let mut visits = Vec::new();
         let from = due_key(cursor.0, cursor.1);

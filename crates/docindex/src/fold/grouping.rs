@@ -1,65 +1,59 @@
 //! Tests that the fold comes to the same bytes however its events are grouped into commits.
 
-use std::sync::Arc;
+use std::path::Path;
 
 use proptest::prelude::*;
 
 use orbweaver_model::{
-    Claimed, CrawlUrl, Event, HostSetting, KeySeed, Link, LinkKind, NewLink, Outcome, OutcomeClass,
-    Report, Revisit, RobotsRecord, Spent, Timestamp, UrlKey,
+    Archived, CapturePlace, Claimed, CrawlUrl, Epoch, Event, HostSetting, KeySeed, Link, LinkKind,
+    NewLink, Outcome, OutcomeClass, RecrawlBounds, Report, Revisit, RobotsRecord, Rules, Spent,
+    Timestamp, UrlKey,
 };
 
-use super::Fold;
-use crate::index::IndexOptions;
-use crate::keyspaces::Keyspaces;
-use crate::load::{After, load};
-use crate::reader::Shared;
 use crate::record::{QueueRecord, decode};
-use crate::seen::{Seen, Tracking};
-use crate::tx::Tx;
+use crate::{Damaged, IndexOptions, Replica};
 
 const SEED: KeySeed = KeySeed(9);
 /// Kinds of steps that `Driver::event` knows.
-const KINDS: u8 = 22;
+const KINDS: u8 = 26;
 
-/// A fold with its store, committed whenever the test says so.
+/// A replica whose commits are what the test says.
 struct Folded {
-    _dir: tempfile::TempDir,
-    store: Keyspaces,
-    fold: Fold,
-    applied: u64,
+    dir: tempfile::TempDir,
+    replica: Replica,
+    events: u64,
 }
 
 impl Folded {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = Keyspaces::open(&dir.path().join("index"), 8 << 20).unwrap();
-        let seen = Arc::new(Seen::new(Shared::of(&store), Tracking::default()));
-        let options = IndexOptions::default();
-        let (fold, _) = load(&store, SEED, seen, &options, After::Process).unwrap();
-        Self {
-            _dir: dir,
-            store,
-            fold,
-            applied: 0,
-        }
+        let mut folded = Self {
+            replica: open(dir.path()),
+            dir,
+            events: 0,
+        };
+        folded.commit(&[Event::Begin { seed: SEED }]);
+        folded
     }
 
     /// Folds events in one commit.
     fn commit(&mut self, events: &[Event]) {
-        let mut tx = Tx::new(&self.store);
-        for event in events {
-            self.fold.apply(event, &mut tx).unwrap();
-        }
-        self.applied += events.len() as u64;
-        self.fold.seal(self.applied, &mut tx);
-        tx.commit().unwrap();
+        self.events += events.len() as u64;
+        self.replica.fold(self.events, events).unwrap();
+    }
+
+    /// Another process goes on, with what it finds on the disk.
+    fn restart(self) -> Self {
+        drop(self.replica);
+        let replica = open(self.dir.path());
+        assert_eq!(replica.applied(), self.events);
+        Self { replica, ..self }
     }
 
     /// Every record of every keyspace.
     fn dump(&self) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
         let mut all = Vec::new();
-        for table in self.store.tables() {
+        for table in self.replica.store.tables() {
             for row in table.iter() {
                 let (key, value) = row.into_inner().unwrap();
                 all.push((table.name(), key.to_vec(), value.to_vec()));
@@ -69,11 +63,18 @@ impl Folded {
     }
 
     fn findings(&self) -> Vec<crate::check::Finding> {
-        let reader = crate::reader::Reader::new(Shared::of(&self.store), SEED);
         let mut found = Vec::new();
-        crate::check::check(&reader, &mut |finding| found.push(finding)).unwrap();
+        crate::check::check(&self.replica.reader(), &mut |finding| found.push(finding)).unwrap();
         found
     }
+}
+
+fn open(dir: &Path) -> Replica {
+    let options = IndexOptions {
+        memory: 8 << 20,
+        ..IndexOptions::default()
+    };
+    Replica::open(&dir.join("index"), options, Damaged::Refuse).unwrap()
 }
 
 fn at(millis: u64) -> Timestamp {
@@ -87,6 +88,16 @@ fn url(n: u8) -> CrawlUrl {
 
 fn key(n: u8) -> UrlKey {
     url(n).key(SEED)
+}
+
+fn archived(n: u8) -> Option<Archived> {
+    Some(Archived {
+        place: CapturePlace {
+            file: u32::from(n),
+            offset: 5,
+        },
+        position: u64::from(n) + 1,
+    })
 }
 
 /// Makes events that fit what was folded before, as the owner of an index does.
@@ -135,7 +146,7 @@ impl Driver {
     /// The first URLs in the queue of a host.
     fn waiting(&self, n: u8, most: usize) -> Vec<Claimed> {
         let prefix = key(n).host.to_be_bytes();
-        let rows = self.folded.store.queue.prefix(prefix).take(most);
+        let rows = self.folded.replica.store.queue.prefix(prefix).take(most);
         rows.map(|row| {
             let (place, value) = row.into_inner().unwrap();
             let waiting: QueueRecord = decode("queue", &value).unwrap();
@@ -175,7 +186,7 @@ impl Driver {
                 at: at(now),
             },
             2 | 3 => Event::Claim {
-                batch: self.folded.fold.last_batch + 1,
+                batch: self.folded.replica.last_batch() + 1,
                 at: at(now),
                 urls: self.waiting(a, 1 + usize::from(b % 4)),
             },
@@ -212,13 +223,13 @@ impl Driver {
                 report: self.report(OutcomeClass::Success, None),
                 links: vec![],
                 revisit: self.visited(b, c.is_multiple_of(2).then_some(now + u64::from(b))),
-                archived: None,
+                archived: archived(b),
             },
             9 => Event::Retry {
                 key: key(a),
                 report: self.report(OutcomeClass::Deferred, None),
                 due: at(now + u64::from(b)),
-                archived: None,
+                archived: c.is_multiple_of(2).then(|| archived(b)).flatten(),
             },
             10 => Event::Return {
                 keys: vec![key(a), key(b), key(a)],
@@ -271,7 +282,28 @@ impl Driver {
                 keys: vec![key(a), key(a), key(c)],
                 at: at(now),
             },
-            _ => Event::Epoch { at: at(now) },
+            21 => Event::Planned {
+                bounds: a.is_multiple_of(2).then(RecrawlBounds::default),
+            },
+            22 => Event::Results {
+                position: u64::from(a),
+            },
+            23 => Event::Judged {
+                rules: Rules {
+                    hash: u64::from(a),
+                    requisites: false,
+                },
+            },
+            24 => Event::RobotsAsked { requests: 2 },
+            // Sometimes of somebody who is late.
+            _ => Event::Epoch {
+                epoch: Epoch {
+                    number: u64::from(a % 2)
+                        + self.folded.replica.epoch().map_or(0, |epoch| epoch.number),
+                    node: format!("node {}", b % 3),
+                },
+                at: at(now),
+            },
         }
     }
 
@@ -324,6 +356,13 @@ proptest! {
         }
         grouped.commit(rest);
         prop_assert_eq!(&grouped.dump(), &expected);
+        // Nor does it matter when a replica was closed and opened between.
+        let mut restarted = Folded::new();
+        let (before, after) = events.split_at(events.len() * sizes[0] / 9);
+        restarted.commit(before);
+        let mut restarted = restarted.restart();
+        restarted.commit(after);
+        prop_assert_eq!(&restarted.dump(), &expected);
     }
 }
 

@@ -7,8 +7,9 @@
 
 use orbweaver_model::{Link, LinkKind, OutcomeClass, UrlKey};
 
+use super::Fold;
 use super::chains::leads_on;
-use super::{Fold, revisit_of};
+use super::urls::revisit_of;
 use crate::error::Result;
 use crate::keyspaces::{due_key, queue_key};
 use crate::record::{Fate, LinkRecord};

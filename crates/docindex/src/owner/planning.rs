@@ -1,27 +1,23 @@
 //! Planning visits to URLs that were finished without a plan, or under other bounds.
 
-use std::time::Duration;
-
 use orbweaver_model::{Column, Event, RecrawlBounds, Timestamp, UrlKey};
 
+use super::Owner;
 use crate::error::Result;
-use crate::index::DocIndex;
 use crate::keyspaces::read_due_key;
-use crate::log::PartitionLog;
+use crate::log::Log;
 use crate::record::{Fate, decode};
-use crate::tx::Tx;
 
 /// URLs planned in one commit.
 const GROUP: usize = 4096;
 
-impl<L: PartitionLog> DocIndex<L> {
+impl<L: Log> Owner<L> {
     /// Plans the next visit of every finished URL, unless that was done with the same bounds before. None calls
     /// them off: from now on URLs are finished without a plan. URLs that get another chance get it in any case.
     /// Returns how many were planned.
     pub fn plan_visits(&mut self, bounds: Option<RecrawlBounds>) -> Result<u64> {
-        let wanted = bounds.map(|bounds| (bounds.min, bounds.max));
-        let planned: Option<Option<(Duration, Duration)>> = self.store.meta("recrawl")?;
-        if planned.unwrap_or_default() == wanted {
+        let planned: Option<Option<RecrawlBounds>> = self.store.meta("recrawl")?;
+        if planned.unwrap_or_default() == bounds {
             return Ok(0);
         }
         let mut count = 0;
@@ -44,9 +40,7 @@ impl<L: PartitionLog> DocIndex<L> {
         } else {
             self.call_off_visits()?;
         }
-        let mut tx = Tx::new(&self.store);
-        tx.meta("recrawl", &wanted);
-        tx.commit()?;
+        self.apply([Event::Planned { bounds }])?;
         Ok(count)
     }
 

@@ -1,22 +1,17 @@
-//! Which URLs are to be judged again, and by which rules they were judged.
+//! Which URLs are to be judged again.
 
-use orbweaver_model::{Event, Rules, UrlKey};
+use orbweaver_model::{Event, UrlKey};
 
+use super::Owner;
 use crate::error::Result;
-use crate::index::DocIndex;
-use crate::log::PartitionLog;
+use crate::log::Log;
 use crate::reader::Entry;
 use crate::record::{Fate, LinkRecord, decode};
 
 /// URLs marked in one commit.
 const GROUP: usize = 4096;
 
-impl<L: PartitionLog> DocIndex<L> {
-    /// The rules by which all that is refused was judged; none in a new index.
-    pub fn rules(&self) -> Result<Option<Rules>> {
-        self.store.meta("rules")
-    }
-
+impl<L: Log> Owner<L> {
     /// Marks what the rules have refused on some hosts, by name, to be judged again by other rules; also what they took
     /// for a requisite only. With `documents` everything that was fetched is marked too, for it may have links that the
     /// old rules did not even look at.

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use orbweaver_model::{Candidate, Claimed, Event, Spent, Timestamp, UrlKey};
 
+use super::Owner;
 use crate::budgets::{self, Room};
 use crate::error::Result;
 use crate::hosts::Host;
-use crate::index::DocIndex;
 use crate::keyspaces::queue_key;
-use crate::log::PartitionLog;
+use crate::log::Log;
 use crate::record::{QueueRecord, decode};
 
 /// What the URL server asks for.
@@ -41,7 +41,7 @@ struct Taken {
     claims: Vec<Claimed>,
 }
 
-impl<L: PartitionLog> DocIndex<L> {
+impl<L: Log> Owner<L> {
     /// Claims URLs for the URL server: hosts in turn, within a host by rank. Retries that are due by `now`
     /// join the queue first. Empty when nothing can be offered.
     pub fn candidates(&mut self, wanted: &Wanted, now: Timestamp) -> Result<Vec<Candidate>> {
@@ -57,7 +57,7 @@ impl<L: PartitionLog> DocIndex<L> {
                     || offered.contains(&hash)
                     || wanted.reject.contains(&hash)
             };
-            let Some(host) = self.fold.hosts.next_turn(now, &rejected) else {
+            let Some(host) = self.replica.fold.hosts.next_turn(now, &rejected) else {
                 break;
             };
             offered.insert(host);
@@ -98,6 +98,7 @@ impl<L: PartitionLog> DocIndex<L> {
     /// Retries and visits that are due by `now` join the queue, and so do URLs that get another chance, which no
     /// crawl waits for.
     pub fn fall_due(&mut self, now: Timestamp) -> Result<()> {
+        self.ready()?;
         let next = [self.next_due(), self.fold.next_visit];
         if next.into_iter().flatten().all(|due| due > now) {
             return Ok(());
@@ -144,14 +145,14 @@ impl<L: PartitionLog> DocIndex<L> {
             self.take(*host, most, true, &mut taken)?;
             *lent += taken.found.len() - before;
             if taken.found.len() == before && most > 0 {
-                self.fold.hosts.no_visits(*host);
+                self.replica.fold.hosts.no_visits(*host);
             }
         }
         if !taken.found.is_empty() {
             let claim = self.claim(taken.claims, now);
             self.apply([claim])?;
             for (host, cursor) in hosts {
-                self.fold.hosts.passed_over(host, cursor);
+                self.replica.fold.hosts.passed_over(host, cursor);
             }
         }
         Ok(taken.found)
