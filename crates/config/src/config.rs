@@ -1,18 +1,17 @@
-//! What the user wrote: configuration file, stored settings of a crawl directory, and flags, all in one
-//! shape that can be laid over one another. What the program needs is in `settings.rs`.
+//! What the user wrote: configuration file, stored settings of a crawl directory, and flags, all in one shape that can
+//! be laid over one another. What the program needs is in `settings.rs`.
 //!
-//! Every key is optional here; the defaults live with the structs that use them.
-
-mod mistakes;
-
-pub(crate) use self::mistakes::in_plain_words;
+//! Every key is optional here; the defaults live with the settings. A section is listed once, in [`sections`], and the
+//! reader takes its keys from there.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::settings::Settings;
+use crate::keys::{Key, Kind, fits};
+use crate::origins::Origins;
+use crate::reader;
 
 /// A configuration as written. Later layers win key by key; lists replace lists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,34 +40,72 @@ pub struct Config {
     pub fetch: FetchConfig,
     /// When a failed attempt is repeated.
     pub retry: RetryConfig,
-    /// How pages are kept.
+    /// How pages are kept, and where the store daemon is.
     pub store: StoreConfig,
     /// How the log of requests is kept.
     pub log: LogConfig,
     /// How much is taken from any server.
     pub limits: LimitsConfig,
+    /// What all daemons share.
+    pub daemons: DaemonsConfig,
+    /// The spider as a daemon.
+    pub spider: SpiderConfig,
+    /// The URL server as a daemon.
+    pub urlserver: UrlServerConfig,
+    /// Where the keys above were read from.
+    #[serde(skip)]
+    pub origins: Origins,
 }
 
-macro_rules! layer {
-    ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $field:ident: $type:ty,)* }) => {
-        $(#[$outer])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $name {
-            $($(#[$inner])* pub $field: Option<$type>,)*
-        }
+/// The keys that stand above all sections.
+const TOP: [Key; 4] = [
+    Key::top::<Vec<String>>("seeds"),
+    Key::top::<String>("user_agent"),
+    Key::top::<String>("contact"),
+    Key::top::<String>("memory"),
+];
 
-        impl $name {
-            fn under(self, upper: Self) -> Self {
-                Self { $($field: upper.$field.or(self.$field),)* }
+macro_rules! sections {
+    ($($(#[$outer:meta])* $section:ident: $name:ident {
+        $($(#[$inner:meta])* $field:ident: $type:ty,)*
+    })*) => {
+        $(
+            $(#[$outer])*
+            #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+            #[serde(deny_unknown_fields, default)]
+            pub struct $name {
+                $($(#[$inner])* pub $field: Option<$type>,)*
             }
-        }
+
+            impl $name {
+                const KEYS: &[Key] = &[$(Key {
+                    section: stringify!($section),
+                    name: stringify!($field),
+                    path: concat!(stringify!($section), ".", stringify!($field)),
+                    expected: <$type as Kind>::EXPECTED,
+                    fits: fits::<$type>,
+                },)*];
+
+                fn under(self, upper: Self, origins: &mut Origins) -> Self {
+                    $(if upper.$field.is_some() {
+                        origins.forget(concat!(stringify!($section), ".", stringify!($field)));
+                    })*
+                    Self { $($field: upper.$field.or(self.$field),)* }
+                }
+            }
+        )*
+
+        /// The keys of the configuration file, by section.
+        pub(crate) const SECTIONS: &[(&str, &[Key])] = &[
+            ("", &TOP),
+            $((stringify!($section), $name::KEYS),)*
+        ];
     };
 }
 
-layer! {
+sections! {
     /// What belongs to the crawl.
-    ScopeConfig {
+    scope: ScopeConfig {
         /// host, domain, prefix or any.
         kind: String,
         /// Regular expressions; a URL must match one of them.
@@ -86,11 +123,9 @@ layer! {
         /// Obey rel=nofollow, meta robots and X-Robots-Tag.
         nofollow: bool,
     }
-}
 
-layer! {
     /// When a family of URLs is taken for endless.
-    TrapsConfig {
+    traps: TrapsConfig {
         /// False switches every rule off.
         enabled: bool,
         /// New URLs that pages of a host may lead to when they say the same as twenty others.
@@ -104,15 +139,12 @@ layer! {
         /// Last year of calendars, counted from now.
         years_ahead: u16,
     }
-}
 
-layer! {
     /// When to stop.
-    BudgetConfig {
+    budget: BudgetConfig {
         /// Pages in all.
         pages: u64,
         /// Pages of one host.
-        #[serde(alias = "max_pages_per_host")]
         host_pages: u32,
         /// Bytes from one host, such as "2G".
         host_bytes: String,
@@ -127,11 +159,9 @@ layer! {
         /// Running time, such as "90s" or "2h".
         time: String,
     }
-}
 
-layer! {
     /// When pages are visited again.
-    RecrawlConfig {
+    recrawl: RecrawlConfig {
         /// Go on for ever, visiting each page again when it is likely to have changed.
         on: bool,
         /// The shortest time between two visits, such as "1h".
@@ -141,26 +171,20 @@ layer! {
         /// Ask with HEAD first.
         head_first: bool,
     }
-}
 
-layer! {
     /// How often servers are asked.
-    PolitenessConfig {
+    politeness: PolitenessConfig {
         /// Requests per second to one host; 0 means no limit.
-        #[serde(alias = "Req_Host_Per_Sec", alias = "req_host_per_sec")]
         rate: f64,
         /// Requests at once to one host.
-        #[serde(alias = "Req_Host_Concurrent", alias = "req_host_concurrent")]
         per_host: u16,
         /// Requests per second to one IP address; 0 means no limit. The same as `rate` unless given.
         ip_rate: f64,
         /// Requests at once to one IP address.
         per_ip: u16,
         /// Hosts that are served at the same time.
-        #[serde(alias = "Queue_Count")]
         queue_count: usize,
         /// URLs held in RAM for one host.
-        #[serde(alias = "Queue_Len")]
         queue_len: usize,
         /// URLs of one batch on one IP address beyond which its hosts are passed over in the next batch.
         ip_batch_max: usize,
@@ -169,11 +193,9 @@ layer! {
         /// The longest gap in seconds that slowness and failures of a host make.
         slow_max_s: f64,
     }
-}
 
-layer! {
     /// How connections are made.
-    FetchConfig {
+    fetch: FetchConfig {
         /// Fetches at once.
         concurrency: usize,
         /// Threads that fetch and read pages.
@@ -187,11 +209,9 @@ layer! {
         /// A PEM file with further certificate authorities.
         ca: String,
     }
-}
 
-layer! {
     /// When a failed attempt is repeated.
-    RetryConfig {
+    retry: RetryConfig {
         /// Attempts at a URL whose server is overloaded (429, 503).
         busy_attempts: u8,
         /// Attempts at a URL that failed otherwise but may come back.
@@ -201,29 +221,31 @@ layer! {
         /// Seconds that a crawl with nothing else to do waits for a repetition.
         patience_s: f64,
     }
-}
 
-layer! {
     /// How pages are kept.
-    StoreConfig {
+    store: StoreConfig {
         /// Size at which a WARC file is closed, such as "1G".
         rotate: String,
+        /// Where the store daemon keeps everything.
+        dir: String,
+        /// Where the store daemon listens, and where spiders and URL servers find it.
+        host: String,
+        /// The port for records of spiders.
+        port: u16,
+        /// The port for the results that URL servers read.
+        results_port: u16,
     }
-}
 
-layer! {
     /// How the log is kept.
-    LogConfig {
+    log: LogConfig {
         /// Size at which a file of the log is closed, such as "64M".
         rotate: String,
         /// Files of the log that are kept; 0 writes none.
         files: u32,
     }
-}
 
-layer! {
     /// How much is taken from any server.
-    LimitsConfig {
+    limits: LimitsConfig {
         /// Seconds to a TCP connection, and again to a finished TLS handshake.
         connect_timeout_s: f64,
         /// Seconds from the request to the end of the response head.
@@ -231,14 +253,12 @@ layer! {
         /// Seconds of silence inside a body.
         idle_timeout_s: f64,
         /// Seconds after which a fetch is over.
-        #[serde(alias = "Timeout_Req_s")]
         total_timeout_s: f64,
         /// Bytes of all heads of one response.
         max_header_bytes: usize,
         /// Header lines of one head.
         max_headers: usize,
         /// Bytes of a body that are kept.
-        #[serde(alias = "Max_Doc_Size")]
         max_body_bytes: usize,
         /// Bytes of a decoded body that are read for links.
         max_decoded_bytes: usize,
@@ -267,49 +287,110 @@ layer! {
         /// URLs taken from one sitemap.
         max_sitemap_urls: usize,
     }
+
+    /// What all daemons share.
+    daemons: DaemonsConfig {
+        /// A file with the secret that all daemons share.
+        key_file: String,
+        /// push or pull: who begins on the line between URL server and spider.
+        mode: String,
+    }
+
+    /// The spider as a daemon.
+    spider: SpiderConfig {
+        /// Where the spider listens, and where URL servers find it.
+        host: String,
+        /// Its port.
+        port: u16,
+        /// The longest time in seconds between two WORKING for one order.
+        update_s: f64,
+    }
+
+    /// The URL server as a daemon.
+    urlserver: UrlServerConfig {
+        /// The directory of the doc index.
+        dir: String,
+        /// Further spiders, as host:port.
+        spiders: Vec<String>,
+        /// Seconds without a word about an order after which it is sent again.
+        status_timeout_s: f64,
+    }
 }
 
 impl Config {
-    /// Reads a file; unknown keys and wrong types are named all at once, with their lines.
+    /// Reads a file. Every mistake is named with its line: what is no TOML, unknown keys, values of the wrong kind.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
             path: path.to_owned(),
             source,
         })?;
-        let (config, mut wrong) = mistakes::read(&text);
-        if wrong.is_empty() {
+        let (config, mut mistakes) = reader::read(&text, path);
+        if mistakes.is_empty() {
             return Ok(config);
         }
         // What could be read may be wrong in other ways, which are named along.
-        wrong.extend(Settings::mistakes(&config));
+        mistakes.extend(crate::settings::mistakes(&config));
         Err(Error::File {
             path: path.to_owned(),
-            mistakes: wrong,
+            mistakes,
         })
     }
 
     /// This configuration with another laid over it.
     pub fn under(self, upper: Self) -> Self {
-        Self {
-            seeds: if upper.seeds.is_empty() {
-                self.seeds
-            } else {
-                upper.seeds
+        let mut origins = self.origins;
+        for (given, path) in [
+            (!upper.seeds.is_empty(), "seeds"),
+            (upper.user_agent.is_some(), "user_agent"),
+            (upper.contact.is_some(), "contact"),
+            (upper.memory.is_some(), "memory"),
+        ] {
+            if given {
+                origins.forget(path);
+            }
+        }
+        let places = &mut origins;
+        let both = Self {
+            seeds: match upper.seeds.is_empty() {
+                true => self.seeds,
+                false => upper.seeds,
             },
             user_agent: upper.user_agent.or(self.user_agent),
             contact: upper.contact.or(self.contact),
             memory: upper.memory.or(self.memory),
-            scope: self.scope.under(upper.scope),
-            traps: self.traps.under(upper.traps),
-            budget: self.budget.under(upper.budget),
-            recrawl: self.recrawl.under(upper.recrawl),
-            politeness: self.politeness.under(upper.politeness),
-            fetch: self.fetch.under(upper.fetch),
-            retry: self.retry.under(upper.retry),
-            store: self.store.under(upper.store),
-            log: self.log.under(upper.log),
-            limits: self.limits.under(upper.limits),
-        }
+            scope: self.scope.under(upper.scope, places),
+            traps: self.traps.under(upper.traps, places),
+            budget: self.budget.under(upper.budget, places),
+            recrawl: self.recrawl.under(upper.recrawl, places),
+            politeness: self.politeness.under(upper.politeness, places),
+            fetch: self.fetch.under(upper.fetch, places),
+            retry: self.retry.under(upper.retry, places),
+            store: self.store.under(upper.store, places),
+            log: self.log.under(upper.log, places),
+            limits: self.limits.under(upper.limits, places),
+            daemons: self.daemons.under(upper.daemons, places),
+            spider: self.spider.under(upper.spider, places),
+            urlserver: self.urlserver.under(upper.urlserver, places),
+            origins: Origins::default(),
+        };
+        origins.add(upper.origins);
+        Self { origins, ..both }
+    }
+
+    /// What a crawl directory keeps for the next run, as text: the settings of the crawl. Where daemons are is not one
+    /// of them, for it can change from one start to the next.
+    pub fn kept(&self) -> Result<String, Error> {
+        let kept = Self {
+            store: StoreConfig {
+                rotate: self.store.rotate.clone(),
+                ..StoreConfig::default()
+            },
+            daemons: DaemonsConfig::default(),
+            spider: SpiderConfig::default(),
+            urlserver: UrlServerConfig::default(),
+            ..self.clone()
+        };
+        Ok(toml::to_string(&kept)?)
     }
 }
 
@@ -317,61 +398,27 @@ impl Config {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Config {
+        let (config, mistakes) = reader::read(text, Path::new("x.toml"));
+        assert_eq!(mistakes, [""; 0]);
+        config
+    }
+
     #[test]
     fn upper_layers_win_key_by_key() {
-        let lower: Config =
-            toml::from_str("contact = \"a\"\n[politeness]\nReq_Host_Per_Sec = 2.0\nper_host = 3")
-                .unwrap();
-        let upper: Config = toml::from_str("[politeness]\nrate = 5.0").unwrap();
-        let both = lower.under(upper);
-        assert_eq!(
-            (both.politeness.rate, both.politeness.per_host),
-            (Some(5.0), Some(3))
-        );
+        let lower = read("contact = \"a\"\n[politeness]\nReq_Host_Per_Sec = 2.0\nper_host = 3");
+        let both = lower.under(read("[politeness]\nrate = 5.0"));
+        let polite = &both.politeness;
+        assert_eq!((polite.rate, polite.per_host), (Some(5.0), Some(3)));
         assert_eq!(both.contact.as_deref(), Some("a"));
     }
 
     #[test]
-    fn the_names_of_the_design_are_understood_and_so_are_ours() {
-        let by_design: Config = toml::from_str(
-            "[politeness]\nQueue_Count = 3\nQueue_Len = 4\nReq_Host_Concurrent = 2\nReq_Host_Per_Sec = 0.5",
-        )
-        .unwrap();
-        let in_small_letters: Config = toml::from_str(
-            "[politeness]\nqueue_count = 3\nqueue_len = 4\nreq_host_concurrent = 2\nreq_host_per_sec = 0.5",
-        )
-        .unwrap();
-        let ours: Config = toml::from_str(
-            "[politeness]\nqueue_count = 3\nqueue_len = 4\nper_host = 2\nrate = 0.5",
-        )
-        .unwrap();
-        assert_eq!(by_design, ours);
-        assert_eq!(in_small_letters, ours);
-        assert_eq!(
-            (ours.politeness.queue_count, ours.politeness.queue_len),
-            (Some(3), Some(4))
-        );
-        assert_eq!(
-            (ours.politeness.per_host, ours.politeness.rate),
-            (Some(2), Some(0.5))
-        );
-    }
-
-    #[test]
-    fn an_unknown_key_is_an_error_that_names_it() {
-        let error = toml::from_str::<Config>("[politeness]\nratte = 5.0")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("ratte") && error.contains("rate"), "{error}");
-    }
-
-    #[test]
-    fn a_stored_configuration_reads_back() {
-        let config: Config =
-            toml::from_str("seeds = [\"http://a/\"]\n[scope]\nkind = \"domain\"").unwrap();
-        assert_eq!(
-            toml::from_str::<Config>(&toml::to_string(&config).unwrap()).unwrap(),
-            config
-        );
+    fn what_is_kept_reads_back_without_the_places_of_daemons() {
+        let crawl =
+            "seeds = [\"http://a/\"]\n[scope]\nkind = \"domain\"\n[store]\nrotate = \"2G\"\n";
+        let daemons = "host = \"127.0.0.1\"\n[spider]\nport = 1\n[urlserver]\ndir = \"d\"\n[daemons]\nmode = \"pull\"";
+        let config = read(&format!("{crawl}{daemons}"));
+        assert_eq!(read(&config.kept().unwrap()), read(crawl));
     }
 }

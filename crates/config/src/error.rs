@@ -27,13 +27,16 @@ pub enum Error {
     /// Settings that make no sense, each alone or together: correct them.
     #[error("{}", listed(.0))]
     Mistakes(Vec<String>),
+    /// TOML has no form for a setting, such as a number above 2⁶³: choose a smaller one.
+    #[error("the settings cannot be written as TOML: {0}")]
+    Form(#[from] toml::ser::Error),
 }
 
 impl Error {
     /// Every mistake, each in a sentence.
     pub fn mistakes(self) -> Vec<String> {
         match self {
-            Self::Read { .. } => vec![self.to_string()],
+            Self::Read { .. } | Self::Form(_) => vec![self.to_string()],
             Self::File { mistakes, .. } | Self::Mistakes(mistakes) => mistakes,
         }
     }

@@ -5,20 +5,26 @@
 
 mod config;
 mod daemons;
+#[cfg(test)]
+mod docs;
 mod error;
+mod keys;
+mod mistakes;
 mod options;
+mod origins;
+mod reader;
 mod settings;
 mod sources;
 pub mod units;
 
 pub use config::{
-    BudgetConfig, Config, FetchConfig, LimitsConfig, LogConfig, PolitenessConfig, RecrawlConfig,
-    RetryConfig, ScopeConfig, StoreConfig, TrapsConfig,
+    BudgetConfig, Config, DaemonsConfig, FetchConfig, LimitsConfig, LogConfig, PolitenessConfig,
+    RecrawlConfig, RetryConfig, ScopeConfig, SpiderConfig, StoreConfig, TrapsConfig,
+    UrlServerConfig,
 };
-pub use daemons::{
-    DaemonConfig, Mode, Place, SpiderSettings, StoreSettings, UrlServerSettings, both,
-};
+pub use daemons::{Mode, Place, SpiderSettings, StoreSettings, UrlServerSettings};
 pub use error::Error;
 pub use options::{LogOptions, RetryOptions};
+pub use origins::Origins;
 pub use settings::Settings;
 pub use sources::Sources;

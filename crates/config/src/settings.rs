@@ -1,4 +1,7 @@
-//! What the program needs: a configuration, validated once, every mistake reported at once.
+//! What a crawl needs: a configuration, validated once, every mistake reported at once. `Default` of [`Settings`], and of
+//! the options in it, is the only place where defaults live.
+
+pub(crate) mod parts;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,15 +9,17 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use orbweaver_intake::{
-    CanonicalOptions, Canonicalizer, Scope, ScopeKind, ScopeOptions, TrapOptions,
-};
-use orbweaver_model::{Budget, Budgets, CrawlUrl, Limits, RecrawlBounds};
+use orbweaver_intake::{CanonicalOptions, Canonicalizer, ScopeOptions, TrapOptions};
+use orbweaver_model::{Budgets, CrawlUrl, Limits, RecrawlBounds};
 
-use crate::config::{BudgetConfig, Config, LimitsConfig, RecrawlConfig};
+use self::parts::{
+    address, budgets, half_the_cores, limits, log_options, recrawl, retry_options, scope_options,
+    trap_options, user_agent, usual_agent,
+};
+use crate::config::Config;
 use crate::error::Error;
+use crate::mistakes::Mistakes;
 use crate::options::{LogOptions, RetryOptions};
-use crate::units;
 
 /// A crawl as it is to be run.
 #[derive(Clone, Debug)]
@@ -89,439 +94,259 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-/// Collects what is wrong, so that one run shows all of it.
-#[derive(Default)]
-struct Mistakes(Vec<String>);
-
-impl Mistakes {
-    fn take<T>(&mut self, result: Result<T, String>) -> Option<T> {
-        result.map_err(|message| self.0.push(message)).ok()
-    }
-
-    fn demand(&mut self, holds: bool, message: &str) {
-        if !holds {
-            self.0.push(message.into());
+impl Default for Settings {
+    fn default() -> Self {
+        let queue_len = 64;
+        Self {
+            seeds: Vec::new(),
+            user_agent: usual_agent(),
+            agent: "orbweaver".into(),
+            has_contact: false,
+            memory: 512 << 20,
+            scope: ScopeOptions::default(),
+            traps: TrapOptions::default(),
+            canonical: CanonicalOptions::default(),
+            obey_nofollow: true,
+            sitemaps: true,
+            pages: 0,
+            budgets: Budgets::default(),
+            recrawl: None,
+            head_first: false,
+            time: None,
+            host_rate: 1.0,
+            per_host: 1,
+            ip_rate: 1.0,
+            per_ip: 1,
+            queue_count: 2048,
+            queue_len,
+            // Four full queues: more of one machine would only wait for one another.
+            ip_batch_max: 4 * queue_len,
+            slow_factor: 1.0,
+            slow_max: Duration::from_secs(60),
+            concurrency: 512,
+            workers: half_the_cores(),
+            allow_net: Vec::new(),
+            insecure: false,
+            resolver: None,
+            ca: None,
+            retry: RetryOptions::default(),
+            rotate: 1 << 30,
+            log: LogOptions::default(),
+            limits: Limits::default(),
         }
     }
+}
+
+/// What is wrong with a configuration as that of a crawl, each mistake in a sentence.
+pub(crate) fn mistakes(config: &Config) -> Vec<String> {
+    Settings::new(config)
+        .err()
+        .map_or_else(Vec::new, Error::mistakes)
 }
 
 impl Settings {
-    /// What is wrong with a configuration, each mistake in a sentence.
-    pub fn mistakes(config: &Config) -> Vec<String> {
-        Self::read(config).err().unwrap_or_default()
-    }
-
     /// Validates a configuration.
     pub fn new(config: &Config) -> Result<Self, Error> {
-        Self::read(config).map_err(Error::Mistakes)
-    }
-
-    fn read(config: &Config) -> Result<Self, Vec<String>> {
-        let mut wrong = Mistakes::default();
-        let limits = limits(&config.limits, &mut wrong);
+        let mut wrong = Mistakes::new(&config.origins);
+        let usual = Self::default();
+        let limits = limits(&config.limits, Limits::default(), &mut wrong);
         let canonical = CanonicalOptions {
-            strip_session_ids: config.scope.strip_session_ids.unwrap_or(false),
+            strip_session_ids: (config.scope.strip_session_ids)
+                .unwrap_or(usual.canonical.strip_session_ids),
             max_url_bytes: limits.max_url_bytes,
         };
-        let scope = scope_options(config, &mut wrong);
-        let canonicalizer = Canonicalizer::new(canonical.clone());
-        let seeds: Vec<CrawlUrl> = (config.seeds.iter())
-            .filter_map(|text| {
-                let seed = orbweaver_intake::seeds::parse_seed(text, &canonicalizer);
-                wrong.take(seed.map_err(|error| format!("`{text}` is not a URL to crawl: {error}")))
-            })
-            .collect();
-        // One by one, so that each that is wrong is named.
-        let include = scope
-            .include
-            .iter()
-            .map(|pattern| (vec![pattern.clone()], Vec::new()));
-        let exclude = scope
-            .exclude
-            .iter()
-            .map(|pattern| (Vec::new(), vec![pattern.clone()]));
-        for (include, exclude) in include.chain(exclude) {
-            let alone = ScopeOptions {
-                include,
-                exclude,
-                ..ScopeOptions::default()
-            };
-            wrong.take(Scope::new(alone, &[]).map_err(|error| error.to_string()));
-        }
+        let seeds = seeds(config, &canonical, &mut wrong);
         let (user_agent, has_contact) = user_agent(config, &mut wrong);
-        let politeness = &config.politeness;
-        let host_rate = rate(politeness.rate, 1.0, "rate", &mut wrong);
-        let per_host = politeness.per_host.unwrap_or(1);
-        let queue_len = politeness.queue_len.unwrap_or(64);
+        let polite = &config.politeness;
+        let host_rate = wrong.rate("politeness.rate", polite.rate);
+        let per_host = polite.per_host;
         let fetch = &config.fetch;
-        let concurrency = fetch.concurrency.unwrap_or(512);
-        let memory = size("memory", &config.memory, &mut wrong).unwrap_or(512 << 20);
+        let memory = wrong.size("memory", config.memory.as_ref());
+        let memory = memory.unwrap_or(usual.memory);
         let settings = Self {
             seeds,
-            agent: user_agent
-                .split(['/', ' '])
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
+            agent: agent_name(&user_agent),
             user_agent,
             has_contact,
             memory,
-            scope,
-            traps: trap_options(config, &limits, memory),
+            scope: scope_options(&config.scope, &mut wrong),
+            traps: trap_options(&config.traps, usual.traps, &limits, memory),
             canonical,
-            obey_nofollow: config.scope.nofollow.unwrap_or(true),
-            sitemaps: config.scope.sitemaps.unwrap_or(true) && config.scope.depth != Some(0),
-            pages: config.budget.pages.unwrap_or(0),
+            obey_nofollow: config.scope.nofollow.unwrap_or(usual.obey_nofollow),
+            sitemaps: config.scope.sitemaps.unwrap_or(usual.sitemaps)
+                && config.scope.depth != Some(0),
+            pages: config.budget.pages.unwrap_or(usual.pages),
             budgets: budgets(&config.budget, &mut wrong),
             recrawl: recrawl(&config.recrawl, &mut wrong),
-            head_first: config.recrawl.head_first.unwrap_or(false),
-            time: time("budget.time", &config.budget.time, &mut wrong)
+            head_first: config.recrawl.head_first.unwrap_or(usual.head_first),
+            time: wrong
+                .time("budget.time", config.budget.time.as_ref())
                 .filter(|time| !time.is_zero()),
-            host_rate,
-            per_host,
-            ip_rate: rate(politeness.ip_rate, host_rate, "ip_rate", &mut wrong),
-            // A host is never allowed more than its address, so a raised host limit carries the other along.
-            per_ip: politeness.per_ip.unwrap_or(per_host),
-            queue_count: politeness.queue_count.unwrap_or(2048),
-            queue_len,
-            // Four full queues: more of one machine would only wait for one another.
-            ip_batch_max: politeness
-                .ip_batch_max
-                .unwrap_or(queue_len.saturating_mul(4)),
-            slow_factor: politeness.slow_factor.unwrap_or(1.0),
-            slow_max: span(
-                politeness.slow_max_s,
-                Duration::from_secs(60),
-                "politeness.slow_max_s",
-                &mut wrong,
+            // A host is never allowed more than its address, so a raised limit of hosts carries the other along.
+            ip_rate: wrong
+                .rate("politeness.ip_rate", polite.ip_rate)
+                .or(host_rate)
+                .unwrap_or(usual.ip_rate),
+            host_rate: host_rate.unwrap_or(usual.host_rate),
+            per_ip: wrong.some(
+                "politeness.per_ip",
+                polite.per_ip.or(per_host),
+                usual.per_ip,
             ),
-            concurrency,
-            workers: fetch.workers.unwrap_or_else(half_the_cores),
-            allow_net: networks(fetch.allow_net.as_deref().unwrap_or_default(), &mut wrong),
-            insecure: fetch.insecure.unwrap_or(false),
-            resolver: fetch
-                .resolver
-                .as_deref()
-                .and_then(|text| wrong.take(address(text))),
+            per_host: wrong.some("politeness.per_host", per_host, usual.per_host),
+            queue_count: polite.queue_count.unwrap_or(usual.queue_count),
+            queue_len: polite.queue_len.unwrap_or(usual.queue_len),
+            ip_batch_max: (polite.ip_batch_max)
+                .or(polite.queue_len.map(|len| len.saturating_mul(4)))
+                .unwrap_or(usual.ip_batch_max),
+            slow_factor: polite.slow_factor.unwrap_or(usual.slow_factor),
+            slow_max: wrong
+                .seconds("politeness.slow_max_s", polite.slow_max_s)
+                .unwrap_or(usual.slow_max),
+            concurrency: fetch.concurrency.unwrap_or(usual.concurrency),
+            workers: fetch.workers.unwrap_or(usual.workers),
+            allow_net: wrong.networks("fetch.allow_net", fetch.allow_net.as_ref()),
+            insecure: fetch.insecure.unwrap_or(usual.insecure),
+            resolver: (fetch.resolver.as_deref())
+                .and_then(|text| wrong.take("fetch.resolver", address(text))),
             ca: fetch.ca.clone().map(PathBuf::from),
-            retry: retry_options(config, &mut wrong),
-            rotate: size("store.rotate", &config.store.rotate, &mut wrong).unwrap_or(1 << 30),
-            log: log_options(config, &mut wrong),
+            retry: retry_options(&config.retry, &mut wrong),
+            rotate: wrong
+                .size("store.rotate", config.store.rotate.as_ref())
+                .unwrap_or(usual.rotate),
+            log: log_options(&config.log, &mut wrong),
             limits,
         };
         settings.demand_sense(&mut wrong);
-        match wrong.0.is_empty() {
-            true => Ok(settings),
-            false => Err(wrong.0),
-        }
+        wrong.unless(settings)
     }
 
-    fn demand_sense(&self, wrong: &mut Mistakes) {
-        wrong.demand(self.per_host > 0, "per_host must be at least 1");
-        wrong.demand(self.per_ip > 0, "per_ip must be at least 1");
-        wrong.demand(self.concurrency > 0, "concurrency must be at least 1");
-        wrong.demand(self.workers > 0, "workers must be at least 1");
-        wrong.demand(self.queue_count > 0, "queue_count must be at least 1");
-        wrong.demand(self.queue_len > 0, "queue_len must be at least 1");
-        let factor = self.slow_factor.is_finite() && self.slow_factor >= 0.0;
-        wrong.demand(factor, "slow_factor must be a number, 0 or more");
-        wrong.demand(self.memory >= 64 << 20, "memory must be at least 64M");
-        wrong.demand(self.rotate >= 1 << 20, "rotate must be at least 1M");
-        let limits = &self.limits;
-        // With nothing allowed, every fetch of the crawl would fail, one after the other.
-        for (allowed, name) in [
-            (!limits.connect_timeout.is_zero(), "connect_timeout_s"),
-            (!limits.header_timeout.is_zero(), "header_timeout_s"),
-            (!limits.idle_timeout.is_zero(), "idle_timeout_s"),
-            (!limits.total_timeout.is_zero(), "total_timeout_s"),
-            (limits.max_header_bytes > 0, "max_header_bytes"),
-            (limits.max_headers > 0, "max_headers"),
-            (limits.max_body_bytes > 0, "max_body_bytes"),
-            (limits.max_decoded_bytes > 0, "max_decoded_bytes"),
-            (limits.max_url_bytes > 0, "max_url_bytes"),
+    fn demand_sense(&self, wrong: &mut Mistakes<'_>) {
+        for (count, path) in [
+            (self.concurrency, "fetch.concurrency"),
+            (self.workers, "fetch.workers"),
+            (self.queue_len, "politeness.queue_len"),
         ] {
-            wrong.demand(allowed, &format!("limits.{name} must be above 0"));
+            wrong.demand(count > 0, path, "must be at least 1");
         }
+        // The number of an order has room for so many.
+        let (count, window) = (self.queue_count, self.per_host);
+        let must = "must be from 1 to 1048576";
+        wrong.demand(
+            (1..=1 << 20).contains(&count),
+            "politeness.queue_count",
+            must,
+        );
+        wrong.demand(
+            window <= 1 << 12,
+            "politeness.per_host",
+            "must be at most 4096",
+        );
+        let factor = self.slow_factor.is_finite() && self.slow_factor >= 0.0;
+        let must = "must be a number, 0 or more";
+        wrong.demand(factor, "politeness.slow_factor", must);
+        wrong.demand(self.memory >= 64 << 20, "memory", "must be at least 64M");
+        wrong.demand(
+            self.rotate >= 1 << 20,
+            "store.rotate",
+            "must be at least 1M",
+        );
     }
 }
 
-fn budgets(config: &BudgetConfig, wrong: &mut Mistakes) -> Budgets {
-    Budgets {
-        host: Budget {
-            pages: config.host_pages.unwrap_or(0),
-            bytes: size("budget.host_bytes", &config.host_bytes, wrong).unwrap_or(0),
-            time: time("budget.host_time", &config.host_time, wrong).unwrap_or_default(),
-        },
-        domain: Budget {
-            pages: config.domain_pages.unwrap_or(0),
-            bytes: size("budget.domain_bytes", &config.domain_bytes, wrong).unwrap_or(0),
-            time: time("budget.domain_time", &config.domain_time, wrong).unwrap_or_default(),
-        },
-    }
-}
-
-fn recrawl(config: &RecrawlConfig, wrong: &mut Mistakes) -> Option<RecrawlBounds> {
-    let default = RecrawlBounds::default();
-    let min = time("recrawl.min", &config.min, wrong).unwrap_or(default.min);
-    let max = time("recrawl.max", &config.max, wrong).unwrap_or(default.max.max(min));
-    wrong.demand(
-        min >= Duration::from_secs(1) && min <= max,
-        "recrawl.min must be at least 1s and not above recrawl.max",
-    );
-    let bounds = RecrawlBounds { min, max };
-    config.on.unwrap_or(false).then_some(bounds)
-}
-
-/// A size as written; what is wrong with it is said with its key.
-fn size(key: &str, text: &Option<String>, wrong: &mut Mistakes) -> Option<u64> {
-    let read = text.as_deref().map(units::size)?;
-    wrong.take(read.map_err(|why| format!("{key}: {why}")))
-}
-
-/// The same for a time.
-fn time(key: &str, text: &Option<String>, wrong: &mut Mistakes) -> Option<Duration> {
-    let read = text.as_deref().map(units::duration)?;
-    wrong.take(read.map_err(|why| format!("{key}: {why}")))
-}
-
-/// E7: half the cores, so that the machine can do other work.
-fn half_the_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
-}
-
-fn user_agent(config: &Config, wrong: &mut Mistakes) -> (String, bool) {
-    let contact = config
-        .contact
-        .as_deref()
-        .map(str::trim)
-        .filter(|contact| !contact.is_empty());
-    let agent = match (&config.user_agent, contact) {
-        (Some(agent), None) => agent.clone(),
-        (Some(agent), Some(contact)) => format!("{agent} (+{contact})"),
-        (None, Some(contact)) => format!("orbweaver/{} (+{contact})", env!("CARGO_PKG_VERSION")),
-        (None, None) => format!("orbweaver/{}", env!("CARGO_PKG_VERSION")),
-    };
-    let sendable = !agent.is_empty() && agent.bytes().all(|byte| (b' '..0x7f).contains(&byte));
-    wrong.demand(
-        sendable,
-        "user agent and contact must be printable ASCII and not empty",
-    );
-    let named = agent.split(['/', ' ']).next().is_some_and(|name| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphabetic() || b == b'-' || b == b'_')
-    });
-    wrong.demand(
-        named || !sendable,
-        "the user agent must begin with a name of letters, - and _, for that is what robots.txt rules call it",
-    );
-    let has_contact = contact.is_some() || agent.contains('@') || agent.contains("://");
-    (agent, has_contact)
-}
-
-fn scope_options(config: &Config, wrong: &mut Mistakes) -> ScopeOptions {
-    let kind = match config.scope.kind.as_deref().unwrap_or("host") {
-        "host" => ScopeKind::Host,
-        "domain" => ScopeKind::Domain,
-        "prefix" => ScopeKind::Prefix,
-        "any" => ScopeKind::Any,
-        other => {
-            wrong.0.push(format!(
-                "`{other}` is not a scope; choose host, domain, prefix or any"
-            ));
-            ScopeKind::Host
-        }
-    };
-    ScopeOptions {
-        kind,
-        include: config.scope.include.clone().unwrap_or_default(),
-        exclude: config.scope.exclude.clone().unwrap_or_default(),
-        max_depth: config.scope.depth,
-        requisites: config.scope.requisites.unwrap_or(false),
-    }
-}
-
-/// A sixty-fourth of half a gigabyte holds what is known of some fifteen thousand pages that were looked at.
-fn trap_options(config: &Config, limits: &Limits, memory: u64) -> TrapOptions {
-    let given = &config.traps;
-    let usual = TrapOptions::default();
-    TrapOptions {
-        enabled: given.enabled.unwrap_or(usual.enabled),
-        copies: given.copies.unwrap_or(usual.copies),
-        combinations: given.combinations.unwrap_or(usual.combinations),
-        domain_hosts: given.domain_hosts.unwrap_or(usual.domain_hosts),
-        first_year: given.first_year.unwrap_or(usual.first_year),
-        years_ahead: given.years_ahead.unwrap_or(usual.years_ahead),
-        path_depth: limits.max_path_depth,
-        memory: usize::try_from(memory / 64).unwrap_or(usize::MAX),
-    }
-}
-
-fn rate(given: Option<f64>, default: f64, name: &str, wrong: &mut Mistakes) -> f64 {
-    let rate = given.unwrap_or(default);
-    if !(0.0..=1e6).contains(&rate) || (rate > 0.0 && rate < 1e-6) {
-        wrong.0.push(format!(
-            "{name} must be 0 (no limit) or a number of requests per second up to a million"
-        ));
-    }
-    rate
-}
-
-fn networks(texts: &[String], wrong: &mut Mistakes) -> Vec<IpNet> {
+fn seeds(config: &Config, canonical: &CanonicalOptions, wrong: &mut Mistakes<'_>) -> Vec<CrawlUrl> {
+    let canonicalizer = Canonicalizer::new(canonical.clone());
     let read = |text: &String| {
-        let net = text
-            .parse::<IpNet>()
-            .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
-        net.map_err(|_| format!("`{text}` is not a network; write it like 10.0.0.0/8"))
+        let seed = orbweaver_intake::seeds::parse_seed(text, &canonicalizer);
+        wrong.take(
+            "seeds",
+            seed.map_err(|error| format!("`{text}` is not a URL to crawl: {error}")),
+        )
     };
-    texts
-        .iter()
-        .filter_map(|text| wrong.take(read(text)))
-        .collect()
+    config.seeds.iter().filter_map(read).collect()
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse::<SocketAddr>()
-        .or_else(|_| {
-            text.parse::<std::net::IpAddr>()
-                .map(|ip| SocketAddr::new(ip, 53))
-        })
-        .map_err(|_| format!("`{text}` is not an address; write it like 127.0.0.1:53"))
-}
-
-fn retry_options(config: &Config, wrong: &mut Mistakes) -> RetryOptions {
-    let given = &config.retry;
-    let usual = RetryOptions::default();
-    RetryOptions {
-        busy_attempts: given.busy_attempts.unwrap_or(usual.busy_attempts),
-        attempts: given.attempts.unwrap_or(usual.attempts),
-        delay: span(given.delay_s, usual.delay, "retry.delay_s", wrong),
-        patience: span(given.patience_s, usual.patience, "retry.patience_s", wrong),
-    }
-}
-
-fn log_options(config: &Config, wrong: &mut Mistakes) -> LogOptions {
-    let usual = LogOptions::default();
-    let rotate = size("log.rotate", &config.log.rotate, wrong);
-    let options = LogOptions {
-        rotate: rotate.unwrap_or(usual.rotate),
-        files: config.log.files.unwrap_or(usual.files),
-    };
-    wrong.demand(
-        options.rotate >= 64 << 10,
-        "log.rotate must be at least 64K",
-    );
-    wrong.demand(options.files <= 1000, "log.files must be at most 1000");
-    options
-}
-
-fn span(given: Option<f64>, usual: Duration, name: &str, wrong: &mut Mistakes) -> Duration {
-    match given.map(|seconds| units::seconds_to(seconds).ok_or(seconds)) {
-        None => usual,
-        Some(Ok(span)) => span,
-        Some(Err(seconds)) => {
-            wrong
-                .0
-                .push(format!("{name} = {seconds} is not a time in seconds"));
-            usual
-        }
-    }
-}
-
-fn limits(given: &LimitsConfig, wrong: &mut Mistakes) -> Limits {
-    let usual = Limits::default();
-    let mut time =
-        |given: Option<f64>, usual: Duration, name: &str| span(given, usual, name, wrong);
-    let total = time(
-        given.total_timeout_s,
-        usual.total_timeout,
-        "total_timeout_s",
-    );
-    let usual = usual.with_total_timeout(total);
-    Limits {
-        connect_timeout: time(
-            given.connect_timeout_s,
-            usual.connect_timeout,
-            "connect_timeout_s",
-        ),
-        header_timeout: time(
-            given.header_timeout_s,
-            usual.header_timeout,
-            "header_timeout_s",
-        ),
-        idle_timeout: time(given.idle_timeout_s, usual.idle_timeout, "idle_timeout_s"),
-        total_timeout: total,
-        max_header_bytes: given.max_header_bytes.unwrap_or(usual.max_header_bytes),
-        max_headers: given.max_headers.unwrap_or(usual.max_headers),
-        max_body_bytes: given.max_body_bytes.unwrap_or(usual.max_body_bytes),
-        max_decoded_bytes: given.max_decoded_bytes.unwrap_or(usual.max_decoded_bytes),
-        min_body_rate: given.min_body_rate.unwrap_or(usual.min_body_rate),
-        max_encodings: given.max_encodings.unwrap_or(usual.max_encodings),
-        max_redirects: given.max_redirects.unwrap_or(usual.max_redirects),
-        robots_max_bytes: given.robots_max_bytes.unwrap_or(usual.robots_max_bytes),
-        robots_max_redirects: given
-            .robots_max_redirects
-            .unwrap_or(usual.robots_max_redirects),
-        max_url_bytes: given.max_url_bytes.unwrap_or(usual.max_url_bytes),
-        max_nesting: given.max_nesting.unwrap_or(usual.max_nesting),
-        max_links_per_page: given.max_links_per_page.unwrap_or(usual.max_links_per_page),
-        max_path_depth: given.max_path_depth.unwrap_or(usual.max_path_depth),
-        retry_after_cap: time(
-            given.retry_after_cap_s,
-            usual.retry_after_cap,
-            "retry_after_cap_s",
-        ),
-        crawl_delay_cap: time(
-            given.crawl_delay_cap_s,
-            usual.crawl_delay_cap,
-            "crawl_delay_cap_s",
-        ),
-        max_sitemap_urls: given.max_sitemap_urls.unwrap_or(usual.max_sitemap_urls),
-    }
+/// The first word of a user agent: the name in robots.txt.
+fn agent_name(user_agent: &str) -> String {
+    let name = user_agent.split(['/', ' ']).next();
+    name.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
-    fn settings(toml: &str) -> Result<Settings, Error> {
-        Settings::new(&toml::from_str(toml).unwrap())
+    fn settings(text: &str) -> Result<Settings, Error> {
+        let (config, mistakes) = crate::reader::read(text, Path::new("x.toml"));
+        assert_eq!(mistakes, [""; 0]);
+        Settings::new(&config)
     }
 
     #[test]
-    fn an_empty_configuration_is_the_safe_one() {
+    fn an_empty_configuration_is_the_default_and_the_safe_one() {
         let settings = settings("").unwrap();
+        let usual = Settings {
+            // The share of the memory.
+            traps: TrapOptions {
+                memory: 8 << 20,
+                ..TrapOptions::default()
+            },
+            ..Settings::default()
+        };
+        assert_eq!(format!("{settings:?}"), format!("{usual:?}"));
         assert_eq!(
             (settings.host_rate, settings.per_host, settings.per_ip),
             (1.0, 1, 1)
         );
         assert_eq!(settings.ip_rate, 1.0);
-        assert_eq!(settings.memory, 512 << 20);
         assert!(settings.allow_net.is_empty() && !settings.insecure && settings.obey_nofollow);
         assert_eq!(settings.agent, "orbweaver");
     }
 
     #[test]
-    fn every_mistake_is_reported_at_once() {
+    fn what_follows_from_another_setting_follows() {
+        let settings = settings(
+            "[politeness]\nrate = 5\nper_host = 3\nqueue_len = 10\n[limits]\ntotal_timeout_s = 60",
+        )
+        .unwrap();
+        assert_eq!((settings.ip_rate, settings.per_ip), (5.0, 3));
+        assert_eq!(settings.ip_batch_max, 40);
+        let minute = Duration::from_secs(60);
+        assert_eq!(settings.limits.header_timeout, minute);
+        assert_eq!(settings.limits.idle_timeout, minute);
+    }
+
+    #[test]
+    fn every_mistake_is_reported_at_once_with_its_place() {
         let error = settings(
-            "seeds = [\"nonsense://x\"]\nmemory = \"much\"\n[scope]\nkind = \"galaxy\"\ninclude = [\"(\"]\n\
-             [fetch]\nallow_net = [\"10.0.0.0/99\"]\nresolver = \"dns\"\n[politeness]\nrate = -1.0\nper_host = 0",
+            "seeds = [\"nonsense://x\"]\nmemory = \"much\"\nReq_Host_Concurrent = 0\n[scope]\nkind = \"galaxy\"\ninclude = [\"(\"]\n\
+             [fetch]\nallow_net = [\"10.0.0.0/99\"]\nresolver = \"dns\"\n[politeness]\nrate = -1.0",
         )
         .unwrap_err()
         .to_string();
         for part in [
-            "nonsense",
-            "much",
-            "galaxy",
+            "seeds (line 1 of x.toml): `nonsense",
+            "memory (line 2 of x.toml): `much`",
+            "Req_Host_Concurrent (line 3 of x.toml) must be at least 1",
+            "kind (line 5 of x.toml): `galaxy`",
+            "include (line 6 of x.toml): ",
             "10.0.0.0/99",
             "`dns`",
-            "rate",
-            "per_host",
-            "(",
+            "rate (line 11 of x.toml) must be 0",
         ] {
             assert!(error.contains(part), "{part} is missing in: {error}");
         }
+    }
+
+    #[test]
+    fn what_a_flag_gives_is_named_by_its_path() {
+        let mut flags = Config::default();
+        flags.politeness.rate = Some(-1.0);
+        let (file, _) = crate::reader::read("[politeness]\nrate = 3", Path::new("x.toml"));
+        let error = Settings::new(&file.under(flags)).unwrap_err().to_string();
+        assert!(error.starts_with("politeness.rate must be 0"), "{error}");
     }
 
     #[test]

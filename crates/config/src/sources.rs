@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::daemons::DaemonConfig;
 use crate::error::Error;
 use crate::units;
 
@@ -12,8 +11,6 @@ use crate::units;
 pub struct Sources {
     /// The file that was named on the command line.
     pub file: Option<PathBuf>,
-    /// It is the file of the daemons, of which the settings of a crawl are a part.
-    pub of_daemons: bool,
     /// The flags; they win over the file.
     pub flags: Config,
 }
@@ -32,11 +29,6 @@ impl Sources {
     /// The file, and the flags over it.
     fn given(&self) -> Result<Config, Error> {
         let file = match &self.file {
-            Some(path) if self.of_daemons => {
-                let file = DaemonConfig::read(path)?;
-                file.urlserver()?;
-                file.crawl()
-            }
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };

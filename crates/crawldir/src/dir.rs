@@ -134,7 +134,7 @@ impl CrawlDir {
 
     /// Keeps the settings for the next run.
     pub fn store_config(&self, config: &Config) -> Result<()> {
-        let text = toml::to_string(config)?;
+        let text = config.kept().map_err(Error::Unwritable)?;
         let path = self.path.join("crawl.toml");
         let fresh = path.with_extension("toml.new");
         fs::write(&fresh, text)

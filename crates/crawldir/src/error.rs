@@ -62,8 +62,8 @@ pub enum Error {
     #[error("{0}\ncorrect the file, or move it away and give seeds and settings again")]
     Settings(#[source] orbweaver_config::Error),
     /// The settings cannot be written.
-    #[error("the settings cannot be written as TOML: {0}")]
-    Unwritable(#[from] toml::ser::Error),
+    #[error("{0}")]
+    Unwritable(#[source] orbweaver_config::Error),
     /// The file system refuses.
     #[error("cannot use {}: {source}; {}", path.display(), advice(source))]
     Io {

@@ -242,7 +242,6 @@ impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let sources = Sources {
             file: self.config.clone(),
-            of_daemons: false,
             flags: self.flags()?,
         };
         let crawl = Crawl::builder(self.output).sources(sources);

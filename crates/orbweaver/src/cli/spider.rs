@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use orbweaver_config::DaemonConfig;
+use orbweaver_config::{Config, SpiderSettings};
 use orbweaver_daemons::spider;
 
 use crate::exit::Ending;
@@ -48,7 +48,8 @@ Settings:
   Ca              a PEM file with further certificate authorities     none
   Insecure        accept any certificate                              false
 
-The file is TOML; names may be written in small letters. All daemons can share one file.
+The file is TOML, as for `orbweaver crawl -c`; all daemons can share one. Names may be written in small letters; docs/formats/config.md
+has the sections and keys that they stand for.
 
 Example, by hand:
   printf 'Allow_Net = [\"127.0.0.0/8\"]\\n' > spider.toml
@@ -62,7 +63,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        spider::run(DaemonConfig::read(&self.config)?.spider()?)?;
+        spider::run(SpiderSettings::new(&Config::read(&self.config)?)?)?;
         Ok(Ending::Interrupted)
     }
 }

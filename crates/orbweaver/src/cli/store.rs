@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use orbweaver_config::DaemonConfig;
+use orbweaver_config::{Config, StoreSettings};
 use orbweaver_daemons::store;
 
 use crate::exit::Ending;
@@ -32,7 +32,8 @@ Settings:
   Memory         bytes of records that are received at once           128M
   Workers        threads                                              half the cores
 
-The file is TOML; names may be written in small letters. All daemons can share one file.
+The file is TOML, as for `orbweaver crawl -c`; all daemons can share one. Names may be written in small letters; docs/formats/config.md
+has the sections and keys that they stand for.
 
 Example:
   printf 'Dir = \"/var/lib/orbweaver\"\\n' > store.toml
@@ -45,7 +46,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        store::run(&DaemonConfig::read(&self.config)?.store()?)?;
+        store::run(&StoreSettings::new(&Config::read(&self.config)?)?)?;
         Ok(Ending::Interrupted)
     }
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use tracing::{info, warn};
 
-use orbweaver_config::{Config, Settings, Sources};
-use orbweaver_config::{DaemonConfig, both};
+use orbweaver_config::{Config, Sources, UrlServerSettings};
 use orbweaver_daemons::start_log;
 use orbweaver_ring::{Crawl, Elsewhere, Error};
 
@@ -46,10 +45,10 @@ Settings:
   Index_Dir              the directory of the doc index                  urlserver
   Concurrency            orders at once in all; how many of them one     512
                          spider gets is learnt from its answers
-  [crawl]                any setting of `orbweaver crawl -c`: seeds,
-                         [crawl.scope], [crawl.budget], …
+  seeds, [scope], …      any setting of `orbweaver crawl -c`
 
-The file is TOML; names may be written in small letters. All daemons can share one file.
+The file is TOML, as for `orbweaver crawl -c`; all daemons can share one. Names may be written in small letters; docs/formats/config.md
+has the sections and keys that they stand for.
 
 Example:
   printf 'Store_Host = \"127.0.0.1\"\\n' > daemons.toml
@@ -67,16 +66,13 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let file = DaemonConfig::read(&self.config)?;
-        // Every mistake at once: those of the table are found by what knows crawls.
-        let (own, _) = both(file.urlserver(), Settings::new(file.table()))?;
+        let own = UrlServerSettings::new(&Config::read(&self.config)?)?;
         let flags = Config {
             seeds: self.urls,
             ..Config::default()
         };
         let sources = Sources {
             file: Some(self.config),
-            of_daemons: true,
             flags,
         };
         let elsewhere =
@@ -103,9 +99,7 @@ impl Args {
 /// What can be written when there is nothing to crawl.
 fn in_words(error: Error) -> anyhow::Error {
     match error {
-        Error::NoSeeds { .. } => {
-            Fatal::input("nothing to crawl: give a URL, or seeds in the table crawl of the file")
-        }
+        Error::NoSeeds { .. } => Fatal::input("nothing to crawl: give a URL, or seeds in the file"),
         error => error.into(),
     }
 }
