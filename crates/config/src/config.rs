@@ -4,11 +4,13 @@
 //! Every key is optional here; the defaults live with the settings. A section is listed once, in [`sections`], and the
 //! reader takes its keys from there.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::hosts::{self, HostConfig};
 use crate::keys::{Key, Kind, fits};
 use crate::origins::Origins;
 use crate::reader;
@@ -52,6 +54,12 @@ pub struct Config {
     pub spider: SpiderConfig,
     /// The URL server as a daemon.
     pub urlserver: UrlServerConfig,
+    /// Settings for single hosts, by their names.
+    #[serde(rename = "host", skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, HostConfig>,
+    /// Settings for all hosts of a domain, by its name.
+    #[serde(rename = "domain", skip_serializing_if = "BTreeMap::is_empty")]
+    pub domains: BTreeMap<String, HostConfig>,
     /// Where the keys above were read from.
     #[serde(skip)]
     pub origins: Origins,
@@ -371,6 +379,8 @@ impl Config {
             daemons: self.daemons.under(upper.daemons, places),
             spider: self.spider.under(upper.spider, places),
             urlserver: self.urlserver.under(upper.urlserver, places),
+            hosts: hosts::under(self.hosts, upper.hosts),
+            domains: hosts::under(self.domains, upper.domains),
             origins: Origins::default(),
         };
         origins.add(upper.origins);
@@ -378,7 +388,7 @@ impl Config {
     }
 
     /// What a crawl directory keeps for the next run, as text: the settings of the crawl. Where daemons are is not one
-    /// of them, for it can change from one start to the next.
+    /// of them, for it can change from one start to the next, and secrets are not written down anywhere else.
     pub fn kept(&self) -> Result<String, Error> {
         let kept = Self {
             store: StoreConfig {
@@ -388,6 +398,8 @@ impl Config {
             daemons: DaemonsConfig::default(),
             spider: SpiderConfig::default(),
             urlserver: UrlServerConfig::default(),
+            hosts: hosts::kept(&self.hosts),
+            domains: hosts::kept(&self.domains),
             ..self.clone()
         };
         Ok(toml::to_string(&kept)?)

@@ -8,6 +8,7 @@ mod daemons;
 #[cfg(test)]
 mod docs;
 mod error;
+mod hosts;
 mod keys;
 mod mistakes;
 mod options;
@@ -24,6 +25,8 @@ pub use config::{
 };
 pub use daemons::{Mode, Place, SpiderSettings, StoreSettings, UrlServerSettings};
 pub use error::Error;
+pub use hosts::rules::HostSettings;
+pub use hosts::{AuthConfig, HostConfig, HostLimitsConfig, HostTrapsConfig};
 pub use options::{LogOptions, RetryOptions};
 pub use origins::Origins;
 pub use settings::Settings;

@@ -40,6 +40,19 @@ impl<'a> Mistakes<'a> {
         }
     }
 
+    /// What messages call a key.
+    pub(crate) fn name(&self, path: &str) -> String {
+        self.origins.name(path)
+    }
+
+    /// A mistake in what may stand on the command line for itself.
+    pub(crate) fn about_given(&mut self, path: &str, message: impl Display) {
+        match self.origins.get(path) {
+            Some(origin) => self.list.push(format!("{origin}: {message}")),
+            None => self.list.push(message.to_string()),
+        }
+    }
+
     /// What was read, unless it is a mistake in the value of a key.
     pub(crate) fn take<T>(&mut self, path: &str, read: Result<T, impl Display>) -> Option<T> {
         read.map_err(|error| self.about(path, error)).ok()

@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::{Config, SECTIONS};
+use crate::hosts::{AuthConfig, HostLimitsConfig, HostTrapsConfig, PLAIN, TABLES};
 use crate::keys::{self, Key, Unit};
 use crate::origins::{Origin, Origins};
 
@@ -64,9 +65,12 @@ impl Reader<'_> {
                     }
                 }
                 (Some((section, _)), None) if !section.is_empty() => {
-                    let must = format!("expected a table, as in [{section}]");
-                    self.wrong(self.line(name.span().start), written, &must);
+                    self.no_table(name, &format!("[{section}]"));
                 }
+                (_, table) if ["host", "domain"].contains(&written) => match table {
+                    Some(names) => self.hosts(written, names),
+                    None => self.no_table(name, "[host.\"www.example.org\"]"),
+                },
                 // The daemons' files have the settings of a crawl in a table of its own.
                 (_, Some(keys)) if ["crawl", "Crawl"].contains(&written) => self.root(keys),
                 _ => self.key("", name, value),
@@ -96,6 +100,126 @@ impl Reader<'_> {
             }
             _ => self.wrong(line, written, &format!("expected {}", key.expected)),
         }
+    }
+
+    /// The tables about hosts, or about domains.
+    fn hosts(&mut self, kind: &str, names: &DeTable<'_>) {
+        let mut good = toml::Table::new();
+        for (name, value) in names {
+            let written = name.get_ref().as_ref();
+            let path = format!("{kind}.{written:?}");
+            self.place(&path, name, &path);
+            match value.get_ref().as_table() {
+                Some(keys) => {
+                    let host = self.host(&path, keys);
+                    good.insert(written.to_owned(), host.into());
+                }
+                None => self.no_table(name, &format!("[{path}]")),
+            }
+        }
+        self.good.insert(kind.to_owned(), good.into());
+    }
+
+    fn host(&mut self, path: &str, keys: &DeTable<'_>) -> toml::Table {
+        let mut good = toml::Table::new();
+        for (name, value) in keys {
+            let written = name.get_ref().as_ref();
+            let within = format!("{path}.{written}");
+            let table = match (written, value.get_ref()) {
+                ("headers", DeValue::Table(lines)) => self.headers(&within, lines),
+                ("auth", DeValue::Table(keys)) => self.table(&within, AuthConfig::KEYS, keys),
+                ("limits", DeValue::Table(keys)) => {
+                    self.table(&within, HostLimitsConfig::KEYS, keys)
+                }
+                ("traps", DeValue::Table(keys)) => self.table(&within, HostTrapsConfig::KEYS, keys),
+                ("traps", DeValue::Boolean(on)) => {
+                    toml::Table::from_iter([("enabled".to_owned(), (*on).into())])
+                }
+                ("traps", _) => {
+                    let line = self.line(name.span().start);
+                    self.wrong(line, written, "expected true or false, or a table");
+                    continue;
+                }
+                (word, _) if TABLES.contains(&word) => {
+                    self.no_table(name, &format!("{word} = {{ … }}"));
+                    continue;
+                }
+                _ => {
+                    self.single(path, &PLAIN, name, value, &mut good);
+                    continue;
+                }
+            };
+            self.place(&within, name, written);
+            good.insert(written.to_owned(), table.into());
+        }
+        good
+    }
+
+    fn headers(&mut self, path: &str, lines: &DeTable<'_>) -> toml::Table {
+        let mut good = toml::Table::new();
+        for (name, value) in lines {
+            let written = name.get_ref().as_ref();
+            self.place(&format!("{path}.{written:?}"), name, written);
+            match value.get_ref().as_str() {
+                Some(text) => {
+                    good.insert(written.to_owned(), text.into());
+                }
+                None => {
+                    let line = self.line(name.span().start);
+                    self.wrong(line, written, "expected a text in quotes");
+                }
+            }
+        }
+        good
+    }
+
+    fn table(&mut self, path: &str, keys: &[Key], table: &DeTable<'_>) -> toml::Table {
+        let mut good = toml::Table::new();
+        for (name, value) in table {
+            self.single(path, keys, name, value, &mut good);
+        }
+        good
+    }
+
+    /// One key of a table that has no other names.
+    fn single(
+        &mut self,
+        path: &str,
+        keys: &[Key],
+        name: &Name<'_>,
+        value: &Spanned<DeValue<'_>>,
+        good: &mut toml::Table,
+    ) {
+        let written = name.get_ref().as_ref();
+        let line = self.line(name.span().start);
+        let Some(key) = keys.iter().find(|key| key.name == written) else {
+            let tables = TABLES.iter().copied().filter(|_| keys.len() == PLAIN.len());
+            let names = keys.iter().map(|key| key.name).chain(tables);
+            return self.unknown(line, written, keys::near(written, names));
+        };
+        self.place(&format!("{path}.{written}"), name, written);
+        match plain(value.get_ref()).filter(key.fits) {
+            Some(value) => {
+                good.insert(written.to_owned(), value);
+            }
+            None => self.wrong(line, written, &format!("expected {}", key.expected)),
+        }
+    }
+
+    /// Notes where a key of a host stands.
+    fn place(&mut self, path: &str, name: &Name<'_>, written: &str) {
+        let origin = Origin {
+            file: Arc::clone(&self.file),
+            line: self.line(name.span().start),
+            written: written.to_owned(),
+        };
+        self.origins.note(path, origin);
+    }
+
+    fn no_table(&mut self, name: &Name<'_>, form: &str) {
+        let line = self.line(name.span().start);
+        let must = format!("expected a table, as in {form}");
+        self.wrong(line, name.get_ref(), &must);
     }
 
     fn take(&mut self, key: &Key, value: toml::Value) {

@@ -18,6 +18,7 @@ use self::parts::{
 };
 use crate::config::Config;
 use crate::error::Error;
+use crate::hosts::rules::{HostSettings, Usual, rules};
 use crate::mistakes::Mistakes;
 use crate::options::{LogOptions, RetryOptions};
 
@@ -92,6 +93,8 @@ pub struct Settings {
     pub log: LogOptions,
     /// How much is taken from any server.
     pub limits: Limits,
+    /// What holds for single hosts only.
+    pub hosts: HostSettings,
 }
 
 impl Default for Settings {
@@ -133,6 +136,7 @@ impl Default for Settings {
             rotate: 1 << 30,
             log: LogOptions::default(),
             limits: Limits::default(),
+            hosts: HostSettings::default(),
         }
     }
 }
@@ -163,6 +167,12 @@ impl Settings {
         let fetch = &config.fetch;
         let memory = wrong.size("memory", config.memory.as_ref());
         let memory = memory.unwrap_or(usual.memory);
+        let traps = trap_options(&config.traps, usual.traps, &limits, memory);
+        let all = Usual {
+            limits: &limits,
+            traps: &traps,
+        };
+        let hosts = rules(config, &all, &mut wrong);
         let settings = Self {
             seeds,
             agent: agent_name(&user_agent),
@@ -170,7 +180,8 @@ impl Settings {
             has_contact,
             memory,
             scope: scope_options(&config.scope, &mut wrong),
-            traps: trap_options(&config.traps, usual.traps, &limits, memory),
+            traps,
+            hosts,
             canonical,
             obey_nofollow: config.scope.nofollow.unwrap_or(usual.obey_nofollow),
             sitemaps: config.scope.sitemaps.unwrap_or(usual.sitemaps)
@@ -221,6 +232,14 @@ impl Settings {
         wrong.unless(settings)
     }
 
+    /// An error when secrets are missing that requests to some hosts need. It names them all.
+    pub fn demand_secrets(&self) -> Result<(), Error> {
+        match self.hosts.missing.as_slice() {
+            [] => Ok(()),
+            missing => Err(Error::Mistakes(missing.to_vec())),
+        }
+    }
+
     fn demand_sense(&self, wrong: &mut Mistakes<'_>) {
         for (count, path) in [
             (self.concurrency, "fetch.concurrency"),
@@ -258,10 +277,11 @@ fn seeds(config: &Config, canonical: &CanonicalOptions, wrong: &mut Mistakes<'_>
     let canonicalizer = Canonicalizer::new(canonical.clone());
     let read = |text: &String| {
         let seed = orbweaver_intake::seeds::parse_seed(text, &canonicalizer);
-        wrong.take(
-            "seeds",
-            seed.map_err(|error| format!("`{text}` is not a URL to crawl: {error}")),
-        )
+        let refuse = |error| {
+            let message = format!("`{text}` is not a URL to crawl: {error}");
+            wrong.about_given("seeds", message);
+        };
+        seed.map_err(refuse).ok()
     };
     config.seeds.iter().filter_map(read).collect()
 }

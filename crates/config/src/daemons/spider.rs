@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use orbweaver_model::Limits;
+use orbweaver_model::{HostRequest, Limits, PerHost};
 
 use super::{Mode, Place, Shared, memory};
 use crate::config::Config;
 use crate::error::Error;
+use crate::hosts::rules::{Usual, rules};
 use crate::mistakes::Mistakes;
 use crate::settings::Settings;
 use crate::settings::parts::user_agent;
@@ -45,6 +46,8 @@ pub struct SpiderSettings {
     pub insecure: bool,
     /// Further certificate authorities.
     pub roots_pem: Vec<u8>,
+    /// What requests to single hosts say and take.
+    pub requests: PerHost<HostRequest>,
     /// What is worth a warning.
     pub doubtful: Option<String>,
 }
@@ -68,6 +71,7 @@ impl Default for SpiderSettings {
             allow_net: crawl.allow_net,
             insecure: crawl.insecure,
             roots_pem: Vec::new(),
+            requests: PerHost::default(),
             doubtful: None,
         }
     }
@@ -81,7 +85,15 @@ impl SpiderSettings {
         let (own, store, fetch) = (&config.spider, &config.store, &config.fetch);
         let (user_agent, has_contact) = user_agent(config, &mut wrong);
         let shared = Shared::new(config, &mut wrong);
+        let crawl = Settings::default();
+        let all = Usual {
+            limits: &shared.limits,
+            traps: &crawl.traps,
+        };
+        let hosts = rules(config, &all, &mut wrong);
+        wrong.add(hosts.missing);
         let settings = Self {
+            requests: hosts.requests,
             listen: usual.listen.or_given(own.host.as_ref(), own.port),
             store: usual.store.or_given(store.host.as_ref(), store.port),
             mode: shared.mode,
