@@ -65,8 +65,10 @@ pub enum ToSpider {
     If(u64, Terms),
     /// The extension is spoken from here on, in this version.
     Agreed(u32),
-    /// This order is not wanted any more.
+    /// This order is given up, whatever has come of it so far.
     Stop(u64),
+    /// This order is given up unless its request has been written.
+    Recall(u64),
 }
 
 impl ToSpider {
@@ -76,6 +78,7 @@ impl ToSpider {
         let _ = match self {
             Self::Agreed(version) => writeln!(out, "AGREED {version}"),
             Self::Stop(id) => writeln!(out, "STOP {id}"),
+            Self::Recall(id) => writeln!(out, "RECALL {id}"),
             Self::If(id, terms) => {
                 let _ = write!(out, "IF {id} ");
                 let flags = [
@@ -107,7 +110,7 @@ impl ToSpider {
         let mut fields = text.split_ascii_whitespace();
         let word = fields.next()?;
         let is = |name: &str| word.eq_ignore_ascii_case(name);
-        if !is("IF") && !is("AGREED") && !is("STOP") {
+        if !["IF", "AGREED", "STOP", "RECALL"].into_iter().any(is) {
             return None;
         }
         let bad = BadLine {
@@ -118,6 +121,7 @@ impl ToSpider {
         let read = match *rest.as_slice() {
             [version] if is("AGREED") => number(version).map(Self::Agreed),
             [id] if is("STOP") => number(id).map(Self::Stop),
+            [id] if is("RECALL") => number(id).map(Self::Recall),
             [id, flags, etag, modified] if is("IF") => {
                 number(id).and_then(|id| Some(Self::If(id, terms(flags, etag, modified)?)))
             }
@@ -314,6 +318,7 @@ mod tests {
         for (said, line) in [
             (ToSpider::Agreed(1), "AGREED 1"),
             (ToSpider::Stop(7), "STOP 7"),
+            (ToSpider::Recall(7), "RECALL 7"),
             (
                 ToSpider::If(
                     7,
