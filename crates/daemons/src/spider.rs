@@ -5,16 +5,16 @@
 //! |---|---|---|---|
 //! | orders | URL servers → places | `memory` / 16 in bytes | no order is read |
 //! | places | orders → fetches | `concurrency` | orders wait, with WORKING |
-//! | parcels | fetches → store link | one a place, `memory` in bytes | no fetch begins |
+//! | outbox | fetches → store | one a place, `memory` in bytes | no fetch begins |
 //! | words | fetches, ticker → URL server | 2 for each order there can be, and 64 | DONE waits, WORKING is left out |
 //!
 //! Two runtimes: one thread talks, `workers` threads fetch. However busy the fetches keep the machine's
 //! cores, the words go out in time.
 
-mod bench;
-mod parcels;
+mod fetches;
+mod orders;
+mod outbox;
 mod peers;
-mod tickets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +27,8 @@ use orbweaver_config::SpiderSettings;
 use orbweaver_spider::{AddressPolicy, ByteBudget, Shortages, Spider, SpiderOptions, TlsOptions};
 use orbweaver_wire::{Places, Service};
 
-use self::bench::Bench;
-use self::tickets::Tickets;
+use self::fetches::Fetches;
+use self::orders::Orders;
 use super::{door::Door, key_error};
 use crate::signals::Signals;
 use orbweaver_ring::Descriptors;
@@ -108,15 +108,15 @@ async fn serve(
     if let Some(doubt) = &settings.doubtful {
         warn!("{doubt}");
     }
-    let (parcels, link) = parcels::link(store, settings.concurrency);
+    let (outbox, link) = outbox::link(store, settings.concurrency);
     tokio::spawn(link);
-    let tickets = Arc::new(Tickets::new(settings.update));
-    tokio::spawn(tickets::tick(Arc::clone(&tickets)));
+    let orders = Arc::new(Orders::new(settings.update));
+    tokio::spawn(orders::tick(Arc::clone(&orders)));
     let clock = Arc::clone(&clock);
-    let (bench, waiting) = Bench::new(spider, tickets, parcels, fetching, clock, &settings);
-    let bench = Arc::new(bench);
+    let (fetches, waiting) = Fetches::new(spider, orders, outbox, fetching, clock, &settings);
+    let fetches = Arc::new(fetches);
     let (stop, stopped) = watch::channel(false);
-    tokio::spawn(Arc::clone(&bench).serve(waiting, stopped.clone()));
+    tokio::spawn(Arc::clone(&fetches).serve(waiting, stopped.clone()));
     info!("listening on {} for orders", door.address());
     let mut looks = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -127,20 +127,20 @@ async fn serve(
                 }
             }
             connection = door.next() => {
-                let talk = peers::converse(connection, Arc::clone(&bench), door.log(), stopped.clone());
+                let talk = peers::converse(connection, Arc::clone(&fetches), door.log(), stopped.clone());
                 tokio::spawn(talk);
             }
             () = signals.next() => break,
         }
     }
-    info!(under_way = bench.under_way(), "stopping");
+    info!(under_way = fetches.under_way(), "stopping");
     stop.send_replace(true);
     tokio::select! {
-        () = bench.idle() => {}
+        () = fetches.idle() => {}
         () = tokio::time::sleep(LAST_FETCHES) => {}
         () = signals.next() => {}
     }
-    info!(left = bench.under_way(), "stopped");
+    info!(left = fetches.under_way(), "stopped");
     Ok(())
 }
 

@@ -30,6 +30,7 @@ use self::hosts::{HostChange, Said};
 use self::question::Question;
 use self::reload::{differences, in_effect};
 use crate::error::{Context, Error, Result};
+use crate::fetchers::gate::SendGate;
 use crate::harvest::Harvest;
 use crate::indexer::Indexer;
 use crate::json;
@@ -56,6 +57,8 @@ pub(crate) struct Control {
     clock: Clock,
     runtime: tokio::runtime::Handle,
     urlserver: Handle,
+    /// Asked before a request is written.
+    gate: Arc<SendGate>,
     harvest: Arc<Harvest>,
     indexer: Indexer,
     watch: Arc<Watch>,
@@ -71,6 +74,7 @@ pub(crate) struct Controlled {
     pub(crate) clock: Clock,
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) urlserver: Handle,
+    pub(crate) gate: Arc<SendGate>,
     pub(crate) harvest: Arc<Harvest>,
     pub(crate) indexer: Indexer,
     pub(crate) watch: Arc<Watch>,
@@ -90,6 +94,7 @@ impl Control {
             clock: controlled.clock,
             runtime: controlled.runtime,
             urlserver: controlled.urlserver,
+            gate: controlled.gate,
             harvest: controlled.harvest,
             indexer: controlled.indexer,
             watch: controlled.watch,
@@ -216,11 +221,16 @@ impl Control {
         // A host is offered only while the doc index does, and taken only while the URL server does. So
         // the doc index must know of a block first, and the URL server of its end.
         if change.setting == HostSetting::Blocked(false) {
+            self.gate.block(&change.host, false);
             tell()?;
             self.indexer.change(event)?;
         } else {
             self.indexer.change(event)?;
             tell()?;
+        }
+        // What the gate sends back must find the host blocked.
+        if change.setting == HostSetting::Blocked(true) {
+            self.gate.block(&change.host, true);
         }
         let mut answer = said(n, change.change.words());
         if let HostSetting::Gap(Some(_)) = change.setting {

@@ -27,6 +27,7 @@ mod indexer;
 pub mod json;
 mod log;
 mod machine;
+mod notices;
 mod redirect;
 mod rejudge;
 mod repair;

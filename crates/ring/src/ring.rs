@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | orders | URL server → spider | `concurrency` | never: the URL server counts what is out |
 //! | permits | spider → doc index | 2 × `concurrency` + 256 results | the spider takes no order |
-//! | announcements | spider → URL server | one per order out | never |
-//! | given up | URL server → spider | one per order out | never |
+//! | announcements | spider → URL server | one in the task of each order | never |
+//! | give up | URL server → spider | `concurrency` | the order goes on |
 //! | archive | spider's workers → store | 16 MiB | the worker waits beside the runtime |
 //! | index | workers, store, URL server → doc index | one per permit, plus requests | never |
 //! | notices | URL server → doc index | 1,024 | they wait in the URL server |
@@ -41,12 +41,16 @@ use crate::clock;
 use crate::control::socket::Socket;
 use crate::control::{Control, Controlled};
 use crate::error::{Error, Result};
-use crate::fetchers::here::{Counter, Desk, GivenUp, announce_to, dispatch, hear};
-use crate::fetchers::line::{Elsewhere, Ties};
+use crate::fetchers::gate::SendGate;
+use crate::fetchers::here::Here;
+use crate::fetchers::intake::ResultIntake;
+use crate::fetchers::line::{Elsewhere, LineParts};
+use crate::fetchers::{Fetchers, Work};
 use crate::harvest::Harvest;
 use crate::indexer::{self, Gift, IndexerOptions};
 use crate::log::{self, ShowLine};
 use crate::machine::{Descriptors, random};
+use crate::notices;
 use crate::rejudge::{Rejudge, tracking};
 use crate::seeds::SeedWatch;
 use crate::shelf::Shelf;
@@ -234,7 +238,7 @@ struct Serving {
     handle: Handle,
     task: tokio::task::JoinHandle<()>,
     orders: mpsc::Receiver<Order>,
-    given_up: mpsc::UnboundedReceiver<TransId>,
+    give_up: mpsc::Receiver<TransId>,
     notices: mpsc::Receiver<Notice>,
 }
 
@@ -243,8 +247,7 @@ impl Serving {
         let settings = &start.settings;
         let (to_orders, orders) = mpsc::channel(settings.concurrency);
         let (to_notices, notices) = mpsc::channel(1024);
-        // Spiders elsewhere have no word for giving an order up.
-        let (give_up, given_up) = mpsc::unbounded_channel();
+        let (to_give_up, give_up) = mpsc::channel(settings.concurrency);
         let resolver_options = ResolverOptions {
             server: settings.resolver,
             max_lookups: descriptors.lookups,
@@ -256,7 +259,7 @@ impl Serving {
         });
         let links = Links {
             orders: to_orders,
-            give_up: opened.spider.is_some().then_some(give_up),
+            give_up: Some(to_give_up),
             notices: to_notices,
             resolver,
             clock: Clock::clone(&opened.clock),
@@ -268,7 +271,7 @@ impl Serving {
             handle,
             task,
             orders,
-            given_up,
+            give_up,
             notices,
         })
     }
@@ -334,7 +337,7 @@ impl Ring {
         } = opened;
         let settings = &start.settings;
         let index_thread = start_index(&start, &mut index, docs, judge, &clock, &serving.handle)?;
-        tokio::spawn(hear(
+        tokio::spawn(notices::pass_on(
             serving.notices,
             Arc::clone(&harvest),
             settings.retry.clone(),
@@ -342,35 +345,41 @@ impl Ring {
         ));
         let (last_orders, stop) = watch::channel(false);
         let permits = Arc::new(Semaphore::new(settings.concurrency * 2 + 256));
-        let counter = Counter {
+        let intake = ResultIntake {
             urlserver: serving.handle.clone(),
             harvest: Arc::clone(&harvest),
             retry: settings.retry.clone(),
         };
         let is_service = spider.is_none();
+        let gate: Arc<SendGate> = Arc::default();
+        let work = Work {
+            orders: serving.orders,
+            give_up: serving.give_up,
+            gate: Arc::clone(&gate),
+            stop,
+        };
         let dispatcher = match (start.fetching, spider) {
             (Fetching::Here, Some(spider)) => {
-                let desk = Arc::new(Desk {
+                let here = Here {
                     spider,
                     head_first: settings.head_first,
-                    counter,
-                    announcements: announce_to(serving.handle.clone()),
-                    given_up: GivenUp::default(),
-                });
-                tokio::spawn(GivenUp::pass_on(Arc::clone(&desk), serving.given_up));
-                tokio::spawn(dispatch(serving.orders, desk, permits, stop))
+                    intake,
+                    permits,
+                };
+                tokio::spawn(here.run(work))
             }
             (Fetching::Elsewhere(elsewhere), _) => {
-                let desk = elsewhere.desk(Ties {
-                    counter,
+                let line = elsewhere.connect(LineParts {
+                    intake,
                     permits,
                     reader: reader.clone(),
                     standing: Arc::clone(&index.standing),
                     followed,
                     clock: Clock::clone(&clock),
                     room: settings.concurrency,
+                    head_first: settings.head_first,
                 });
-                tokio::spawn(desk.run(serving.orders, stop))
+                tokio::spawn(line.run(work))
             }
             (Fetching::Here, None) => {
                 return Err(Error::Failed("a crawl of its own has no spider".into()));
@@ -393,6 +402,7 @@ impl Ring {
             clock: Clock::clone(&clock),
             runtime: tokio::runtime::Handle::current(),
             urlserver: serving.handle.clone(),
+            gate,
             harvest: Arc::clone(&harvest),
             indexer: index.indexer.clone(),
             watch: Arc::clone(&watch),

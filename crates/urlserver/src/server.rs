@@ -52,9 +52,9 @@ pub trait Resolve: Send + Sync {
 pub struct Links {
     /// Takes the orders to the spider; its capacity is at least `in_flight`.
     pub orders: mpsc::Sender<Order>,
-    /// Takes the names of orders that are to be given up, at most one for each that is out; none when the spider cannot
-    /// do so. Each is answered with `done` or `given_up`.
-    pub give_up: Option<mpsc::UnboundedSender<TransId>>,
+    /// Takes the names of orders that are to be given up; none when the spider cannot do so. Each is answered with `done`
+    /// or `given_up`. What finds it full is not given up.
+    pub give_up: Option<mpsc::Sender<TransId>>,
     /// Takes what the doc index must hear.
     pub notices: mpsc::Sender<Notice>,
     /// Finds addresses.
@@ -222,9 +222,9 @@ impl UrlServer {
                         return false;
                     }
                 }
-                // Nobody listens only when the crawl is over.
+                // It ends by itself when nobody is told.
                 Action::GiveUp { order } => {
-                    let _ = self.links.give_up.as_ref().map(|to| to.send(order));
+                    let _ = self.links.give_up.as_ref().map(|to| to.try_send(order));
                 }
                 Action::Resolve { host } => self.to_resolve.push_back(host),
                 Action::Tell(notice) => self.outbox.push_back(notice),

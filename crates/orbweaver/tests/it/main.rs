@@ -18,6 +18,7 @@ mod daemons;
 mod directory;
 mod disk;
 mod faults;
+mod fetchers;
 mod hostile;
 mod inspect;
 mod kill;

@@ -247,6 +247,32 @@ fn a_conversation_of_lines_in_words() {
 }
 
 #[test]
+fn the_extension_in_words() {
+    let lines = "000000000000000000000007 42 192.0.2.7 http://a/\n000000000000000000000007 WORKING\n\
+                 IF 7 HV \"x%20y\" -\nAGREED 1\nSENT 7\nHEAD 7 1 304 12 345 etag=\"x\"\nRECALL 8\nSTOP 8\nSTOPPED 8\nIF 7 ?";
+    let shown = inspect(&["--line"], format!("{lines}\n"));
+    let words: Vec<&str> = shown
+        .iter()
+        .map(|it| it.split_once(": ").unwrap().1)
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "order 7 (generation 0, slot 0, place 7): document 42 from 192.0.2.7, http://a/",
+            "working on 7",
+            "terms of 7: HEAD, ETag \"\\\"x y\\\"\", Last-Modified none",
+            "extension agreed on, version 1",
+            "request of 7 written",
+            "HEAD of 7: status 304, success",
+            "give 8 up unless its request is written",
+            "give 8 up",
+            "8 given up",
+            "damaged: a word of the extension that makes no sense: \"IF 7 ?\"",
+        ]
+    );
+}
+
+#[test]
 fn a_conversation_of_records_in_words() {
     let page = Raw::page(42, "http://example.org/", "hello");
     let redirect = Raw {

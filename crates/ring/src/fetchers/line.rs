@@ -1,46 +1,44 @@
-//! The URL server as a daemon: the ring with a spider and a store that are other processes.
+//! Orders carried out by spiders that are other processes, spoken to by the line protocol.
 //!
-//! Doc index, URL server, intake and extract are those of a crawl. Orders go to spiders by the line protocol; results come
-//! back from the store by the results protocol, in the order in which they became durable, and how far they are
-//! folded is kept in the doc index. So a result is never lost: what was not folded comes again.
+//! Their results come back from the store by the results protocol, in the order in which they became durable, and how far
+//! they are folded is kept in the doc index. So a result is never lost: what was not folded comes again.
 
 mod orders;
+mod peer;
 mod restore;
+mod results;
 mod spiders;
 mod window;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::warn;
 
 use orbweaver_config::{Mode, UrlServerSettings};
 use orbweaver_docindex::Reader;
 use orbweaver_model::{
-    Clock, CrawlUrl, Event, FetchResult, Order, Outcome, OutcomeClass, Report, Subject, Visit,
+    Clock, Event, Order, Outcome, OutcomeClass, Report, Subject, Timestamp, TransId,
 };
 use orbweaver_urlserver::{Resend, RobotsAnswer};
 use orbweaver_wire::{
-    Complaints, Decoded, Dialect, Followed, Follower, FromSpider, Place, Places, Record, Service,
-    WireError,
+    Dialect, Followed, Follower, FromSpider, Place, Places, Service, Terms, ToSpider, WireError,
+    Word, extension,
 };
 
-use self::orders::{Orders, Over};
+use self::orders::{Orders, Over, Wish};
+use self::peer::Peer;
 use self::spiders::{Heard, Spider};
-use self::window::Window;
-use crate::fetchers::here::{Counter, LAST_REQUESTS};
+use super::gate::SendGate;
+use super::intake::ResultIntake;
+use super::{Fetchers, LAST_REQUESTS, Work};
 use crate::indexer::Standing;
 use crate::sync::lock;
 
 /// Words of spiders that wait to be taken in.
 const WORDS: usize = 1024;
-/// The most credit that a spider can have: more than any has sockets.
-const MAX_CREDIT: u64 = 1 << 20;
-/// How long no result may come after the store is found before the first order goes out. What the process before has
-/// not folded comes at once, and is not to be fetched again.
-const QUIET: Duration = Duration::from_millis(250);
 
 /// Where spiders and store are.
 #[derive(Clone, Debug)]
@@ -55,9 +53,10 @@ pub struct Elsewhere {
     pub(crate) max_data: usize,
 }
 
-/// What ties the desk to the rest of the ring.
-pub(crate) struct Ties {
-    pub(crate) counter: Counter,
+/// What the line form needs of the rest of the ring.
+pub(crate) struct LineParts {
+    pub(crate) intake: ResultIntake,
+    /// Results that may be on their way to the doc index.
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) reader: Reader,
     pub(crate) standing: Arc<Mutex<Standing>>,
@@ -66,15 +65,18 @@ pub(crate) struct Ties {
     pub(crate) clock: Clock,
     /// Orders that can be out.
     pub(crate) room: usize,
+    /// Documents that were fetched before are asked for with HEAD first, of spiders that can be told so.
+    pub(crate) head_first: bool,
 }
 
-/// What takes the place of the desk.
-pub(crate) struct LineDesk {
-    counter: Counter,
+/// Spiders and a store elsewhere.
+pub(crate) struct Line {
+    intake: ResultIntake,
     permits: Arc<Semaphore>,
     reader: Reader,
     standing: Arc<Mutex<Standing>>,
     clock: Clock,
+    head_first: bool,
     orders: Orders,
     peers: Vec<Peer>,
     dialect: Dialect,
@@ -85,19 +87,6 @@ pub(crate) struct LineDesk {
     /// When orders may go out, once the store is found; none before that.
     quiet_from: Option<Instant>,
     tick: Duration,
-}
-
-struct Peer {
-    /// Host and port, for the log.
-    name: String,
-    /// The way to it; none while it is not connected.
-    orders: Option<mpsc::Sender<Order>>,
-    /// Orders that it has asked for and not got.
-    credit: u64,
-    /// Orders that it gets without asking.
-    window: Window,
-    /// About its silence.
-    complaints: Complaints,
 }
 
 impl Elsewhere {
@@ -123,16 +112,16 @@ impl Elsewhere {
     }
 
     /// Connects to everybody, now and whenever they come back.
-    pub(crate) fn desk(self, ties: Ties) -> LineDesk {
+    pub(crate) fn connect(self, parts: LineParts) -> Line {
         let (sender, heard) = mpsc::channel(WORDS);
         for (number, place) in self.spiders.iter().enumerate() {
             let spider = Spider {
                 number,
                 place: place.clone(),
                 dialect: self.dialect,
-                room: ties.room,
+                room: parts.room,
                 heard: sender.clone(),
-                clock: Clock::clone(&ties.clock),
+                clock: Clock::clone(&parts.clock),
             };
             tokio::spawn(spider.run());
         }
@@ -142,24 +131,19 @@ impl Elsewhere {
                 port: place.number,
                 max_data: self.max_data,
             };
-            Follower::start(place.port, source, ties.followed)
+            Follower::start(place.port, source, parts.followed)
         });
-        LineDesk {
+        Line {
             orders: Orders::new(self.status_timeout, follower.is_some()),
             quiet_from: follower.is_none().then(Instant::now),
-            counter: ties.counter,
-            permits: ties.permits,
-            reader: ties.reader,
-            standing: ties.standing,
-            clock: ties.clock,
+            intake: parts.intake,
+            permits: parts.permits,
+            reader: parts.reader,
+            standing: parts.standing,
+            clock: parts.clock,
+            head_first: parts.head_first,
             peers: (self.spiders.iter())
-                .map(|place| Peer {
-                    name: format!("{}:{}", place.host, place.number),
-                    orders: None,
-                    credit: 0,
-                    window: Window::new(ties.room),
-                    complaints: Complaints::default(),
-                })
+                .map(|place| Peer::new(format!("{}:{}", place.host, place.number), parts.room))
                 .collect(),
             dialect: self.dialect,
             heard,
@@ -171,15 +155,11 @@ impl Elsewhere {
     }
 }
 
-impl LineDesk {
-    /// Sends orders and takes in what comes back, until told to stop; then waits a while for what is out.
-    pub(crate) async fn run(
-        mut self,
-        mut queue: mpsc::Receiver<Order>,
-        mut stop: watch::Receiver<bool>,
-    ) {
+impl Fetchers for Line {
+    async fn run(mut self, mut work: Work) {
         let mut ticks = tokio::time::interval(self.tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut gate_changes = work.gate.changes();
         let mut last_call = None;
         loop {
             let now = (self.clock)();
@@ -190,9 +170,12 @@ impl LineDesk {
                 biased;
                 Some(heard) = self.heard.recv() => self.hear(heard).await,
                 Some(followed) = next(&mut self.follower) => self.follow(followed).await,
-                Some(order) = queue.recv(), if last_call.is_none() => self.orders.add(order, now),
-                () = told(&mut stop), if last_call.is_none() => {
+                Ok(()) = gate_changes.changed() => self.look_at_gate(&work.gate).await,
+                Some(trans) = work.give_up.recv() => self.give_up(trans).await,
+                Some(order) = work.orders.recv(), if last_call.is_none() => self.orders.add(order, now),
+                () = told(&mut work.stop), if last_call.is_none() => {
                     last_call = Some(Instant::now() + LAST_REQUESTS);
+                    work.gate.close();
                 }
                 () = tokio::time::sleep(lost_at.unwrap_or(now).since(now)), if lost_at.is_some() => {}
                 _ = ticks.tick() => {
@@ -205,13 +188,15 @@ impl LineDesk {
             match last_call {
                 Some(end) if self.orders.is_empty() || Instant::now() >= end => return,
                 Some(_) => {}
-                None => self.send_orders().await,
+                None => self.send_orders(&work.gate).await,
             }
         }
     }
+}
 
+impl Line {
     /// Gives waiting orders to spiders that can take them.
-    async fn send_orders(&mut self) {
+    async fn send_orders(&mut self, gate: &SendGate) {
         if self.quiet_from.is_none_or(|from| from > Instant::now()) {
             return;
         }
@@ -221,31 +206,39 @@ impl LineDesk {
                 return;
             };
             let trans = order.trans;
+            // The last moment that is ours: what a spider has is asked for when its request can go out.
+            if !gate.may_send(order.url()) {
+                self.give_back(trans).await;
+                continue;
+            }
+            let terms = Terms::of(&order.request(self.head_first));
+            let announces = terms.announce;
             let Some(peer) = self.peers.get_mut(spider) else {
                 return;
             };
-            // It has room for all that can be out; when it takes none, it is about to be reported gone.
-            if peer
-                .orders
-                .as_ref()
-                .is_none_or(|way| way.try_send(order).is_err())
-            {
-                peer.orders = None;
+            let Some(agreed) = peer.send(order, terms) else {
                 continue;
-            }
-            peer.credit = peer.credit.saturating_sub(1);
+            };
             let now = (self.clock)();
             self.orders.give(spider, now);
-            // The URL server ends only when this does.
-            let _ = self.counter.urlserver.sent(trans, now).await;
+            // Who knows the extension says itself when the request has been written.
+            if !(agreed && announces) {
+                self.announce(trans, now).await;
+            }
         }
+    }
+
+    async fn announce(&mut self, trans: TransId, at: Timestamp) {
+        self.orders.announced(trans);
+        // The URL server ends only when this does.
+        let _ = self.intake.urlserver.sent(trans, at).await;
     }
 
     /// Lost orders go out again as their hosts allow, before any that were never sent.
     async fn release_lost(&mut self) {
         let now = (self.clock)();
         while let Some(trans) = self.orders.next_lost(now) {
-            match self.counter.urlserver.resend(trans).await {
+            match self.intake.urlserver.resend(trans).await {
                 Ok(Resend::Now(new)) => return self.orders.rename(trans, new),
                 Ok(Resend::At(until)) => self.orders.put_off(trans, until),
                 Ok(Resend::Never) | Err(_) => self.orders.forget(trans),
@@ -254,7 +247,7 @@ impl LineDesk {
     }
 
     /// What was not heard of for too long is sent again, and who kept silent about it gets less at once.
-    async fn look_for_silence(&mut self, now: orbweaver_model::Timestamp) {
+    async fn look_for_silence(&mut self, now: Timestamp) {
         let (over, silent) = self.orders.overdue(now);
         for over in over {
             self.end(over).await;
@@ -263,8 +256,7 @@ impl LineDesk {
             let Some(peer) = self.peers.get_mut(spider) else {
                 continue;
             };
-            peer.window.fell_silent(silence.at_work, now);
-            if let Some(times) = peer.complaints.count(now) {
+            if let Some(times) = peer.fell_silent(silence.at_work, now) {
                 warn!(
                     spider = peer.name,
                     orders = silence.lost,
@@ -282,9 +274,9 @@ impl LineDesk {
         let able = (0..).zip(&self.peers).filter(|(number, peer)| {
             let wants = match self.dialect {
                 Dialect::Push => self.orders.count_of(*number) < peer.window.size(),
-                Dialect::Pull => peer.credit > 0,
+                Dialect::Pull => peer.has_credit(),
             };
-            peer.orders.is_some() && wants
+            peer.is_connected() && wants
         });
         able.map(|(number, _)| number)
             .min_by_key(|number| self.orders.count_of(*number))
@@ -293,34 +285,79 @@ impl LineDesk {
     async fn hear(&mut self, heard: Heard) {
         let now = (self.clock)();
         match heard {
-            Heard::Up(number, orders) => {
+            Heard::Up(number, way) => {
                 if let Some(peer) = self.peers.get_mut(number) {
-                    peer.orders = Some(orders);
-                    peer.credit = 0;
-                    peer.window.restart();
+                    peer.connected(way);
                 }
             }
             Heard::Down(number) => {
                 if let Some(peer) = self.peers.get_mut(number) {
-                    peer.orders = None;
-                    peer.credit = 0;
+                    peer.lost();
                 }
                 for over in self.orders.gone(number, now) {
                     self.end(over).await;
                 }
             }
-            Heard::Word(number, FromSpider::Get(count)) => {
+            Heard::Word(number, word, extended) => {
+                // What asks for orders is spelled the same by everybody.
+                if !matches!(word, Word::Plain(FromSpider::Get(_))) {
+                    self.learn(number, extended);
+                }
+                self.hear_word(number, word, now).await;
+            }
+        }
+    }
+
+    /// The first word of a spider tells whether it knows the extension.
+    fn learn(&mut self, number: usize, extended: bool) {
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        if !peer.learns(extended) {
+            return;
+        }
+        // It holds the orders that it has until it knows their terms.
+        for (trans, order, announced) in self.orders.of(number) {
+            let mut terms = Terms::of(&order.request(self.head_first));
+            terms.announce &= !announced;
+            if !terms.is_plain() {
+                peer.say(ToSpider::If(trans, terms));
+            }
+        }
+        peer.say(ToSpider::Agreed(extension::VERSION));
+    }
+
+    async fn hear_word(&mut self, number: usize, word: Word, now: Timestamp) {
+        match word {
+            Word::Plain(FromSpider::Get(count)) => {
                 if let Some(peer) = self.peers.get_mut(number) {
-                    peer.credit = peer.credit.saturating_add(count.into()).min(MAX_CREDIT);
+                    peer.asked_for(count);
                 }
             }
-            Heard::Word(number, FromSpider::Working(id)) => self.orders.working(number, id, now),
-            Heard::Word(number, FromSpider::Done(id)) => {
+            Word::Plain(FromSpider::Working(id)) => self.orders.working(number, id, now),
+            Word::Plain(FromSpider::Done(id)) => {
                 if let Some((over, order)) = self.orders.done(number, id, now) {
                     match self.follower {
                         Some(_) => self.end(over).await,
                         None => self.end_unseen(over, order).await,
                     }
+                }
+            }
+            Word::Sent(id) => {
+                if let Some(trans) = self.orders.requested(number, id, now) {
+                    self.announce(trans, now).await;
+                }
+            }
+            Word::Stopped(id) => {
+                if let Some(trans) = self.orders.stopped(number, id, now) {
+                    self.give_back(trans).await;
+                }
+            }
+            Word::Head(answer) => {
+                if let Some((trans, order, sent)) = self.orders.headed(number, answer.trans, now) {
+                    let took = Duration::from_millis(answer.millis.into());
+                    let result = restore::head(&answer, order.ip, sent, now);
+                    self.take_result(trans, order, result, took).await;
                 }
             }
         }
@@ -334,7 +371,7 @@ impl LineDesk {
                 peer.window.came_back(turn, had, (self.clock)());
             }
         }
-        let _ = self.counter.urlserver.done(over.trans, over.done).await;
+        let _ = self.intake.urlserver.done(over.trans, over.done).await;
     }
 
     /// The end of an order whose result nobody here will see. A robots.txt that cannot be read is as good as none:
@@ -354,109 +391,46 @@ impl LineDesk {
                 revisit: None,
                 archived: None,
             };
-            self.counter.harvest.indexer.event(event, None);
+            self.intake.harvest.indexer.event(event, None);
         } else {
             over.done.robots = Some(RobotsAnswer::Unavailable { status: 404 });
         }
         self.end(over).await;
     }
 
-    async fn follow(&mut self, followed: Followed) {
-        match followed {
-            Followed::Connected => {
-                info!("connected to the store");
-                self.store_is_lost = false;
-                self.quiet_from = self.quiet_from.or(Some(Instant::now() + QUIET));
-            }
-            // Once is enough: it may be down for hours.
-            Followed::Lost(why) => {
-                if !std::mem::replace(&mut self.store_is_lost, true) {
-                    warn!(why, "no results from the store; trying on");
-                }
-            }
-            Followed::Result(position, decoded) => {
-                if self.quiet_from.is_some_and(|from| from > Instant::now()) {
-                    self.quiet_from = Some(Instant::now() + QUIET);
-                }
-                match decoded {
-                    Decoded::Record(record) => self.take_in(record).await,
-                    Decoded::Refused { doc_id, why } => {
-                        warn!(
-                            doc_id,
-                            why, "a result of the store that says nothing, dropped"
-                        );
-                    }
-                }
-                let event = Event::Results { position };
-                self.counter.harvest.indexer.event(event, None);
-            }
+    /// An order goes back to the queue as it came.
+    async fn give_back(&mut self, trans: TransId) {
+        if let Some(order) = self.orders.take(trans) {
+            self.intake.give_up(order, None).await;
         }
     }
 
-    /// Takes in a result: of an order that is out, or of one that an earlier process sent.
-    async fn take_in(&mut self, record: Record) {
-        let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else {
-            return;
-        };
-        match self.orders.answered_by(record.doc_id, &record.url) {
-            Some((number, order, sent)) => {
-                let now = (self.clock)();
-                let limits = &self.counter.harvest.limits;
-                let took = Duration::from_millis(record.millis.into());
-                let result = restore::result(record, sent, now, limits);
-                let result = FetchResult {
-                    connected: result.exchange.is_some().then_some(order.ip),
-                    ..result
-                };
-                let done = match order.subject {
-                    Subject::Robots(url) => {
-                        let done = self.counter.judge_robots(&url, &result);
-                        self.counter.keep_robots(&url, &result);
-                        done
-                    }
-                    Subject::Page(candidate) => {
-                        let visit = Visit {
-                            candidate,
-                            ip: Some(order.ip),
-                            result,
-                        };
-                        let (done, decision) = self.counter.judge(&visit).await;
-                        self.counter.keep(visit, decision, permit);
-                        done
-                    }
-                };
-                if let Some(over) = self.orders.result(number, done, took, now) {
-                    self.end(over).await;
-                }
-            }
-            None => self.take_in_late(record, permit).await,
+    /// Others need the place of an order. Of what a spider has it is asked; one that does not know the word goes on.
+    async fn give_up(&mut self, trans: TransId) {
+        match self.orders.wish_to_stop(trans) {
+            Some(Wish::Here) => self.give_back(trans).await,
+            Some(Wish::With(spider, number)) => self.say(spider, ToSpider::Stop(number)),
+            None => {}
         }
     }
 
-    async fn take_in_late(&self, record: Record, permit: OwnedSemaphorePermit) {
-        let harvest = &self.counter.harvest;
-        let Ok(url) = CrawlUrl::from_canonical(&record.url) else {
-            return;
-        };
-        // The robots.txt of a time before is asked for again; a finished URL was sent twice.
-        let entry = match self.reader.entry(url.key(harvest.seed)) {
-            Ok(Some(entry)) if record.doc_id != 0 => entry,
-            Ok(_) => return,
-            Err(error) => {
-                warn!(%error, url = record.url, "a result whose URL cannot be looked up");
-                return;
-            }
-        };
-        if entry.fate.as_ref().is_some_and(|fate| fate.due.is_none()) {
-            return;
+    /// Says something of an order to the spider that has it, if it understands that.
+    fn say(&self, spider: usize, said: ToSpider) {
+        if let Some(peer) = self.peers.get(spider).filter(|peer| peer.has_agreed()) {
+            peer.say(said);
         }
-        let visit = Visit {
-            candidate: harvest.candidate(entry),
-            ip: None,
-            result: restore::result(record, None, (self.clock)(), &harvest.limits),
-        };
-        let (_, decision) = self.counter.judge(&visit).await;
-        self.counter.keep(visit, decision, permit);
+    }
+
+    /// Something was blocked, or the crawl ends: what waits here goes back, and spiders are told to return what they have
+    /// not sent.
+    async fn look_at_gate(&mut self, gate: &SendGate) {
+        let closed = self.orders.unsent(|order| !gate.may_send(order.url()));
+        for (trans, wish) in closed {
+            match wish {
+                Wish::Here => self.give_back(trans).await,
+                Wish::With(spider, number) => self.say(spider, ToSpider::Recall(number)),
+            }
+        }
     }
 }
 

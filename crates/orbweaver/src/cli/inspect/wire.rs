@@ -6,10 +6,13 @@ use std::io::Write;
 
 use anyhow::Result;
 
+use orbweaver_model::Method;
 use orbweaver_wire::line::{BadLine, MAX_LINE, read_order, trans_of};
 use orbweaver_wire::record::{ANSWER_LEN, HEAD_LEN};
 use orbweaver_wire::results::POSITION_LEN;
-use orbweaver_wire::{Answer, Command, Data, Decoded, FromSpider, OrderLine, Record, Records};
+use orbweaver_wire::{
+    Answer, Command, Data, Decoded, FromSpider, OrderLine, Record, Records, ToSpider, Word,
+};
 
 /// Which conversation was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,16 +77,49 @@ fn lines(
 }
 
 fn line(line: &[u8]) -> Result<String, &'static str> {
-    match FromSpider::read(line) {
-        Ok(FromSpider::Get(count)) => return Ok(format!("GET: {count} orders more")),
-        Ok(FromSpider::Working(id)) => return Ok(format!("working on {id}")),
-        Ok(FromSpider::Done(id)) => return Ok(format!("done with {id}")),
+    match Word::read(line) {
+        Ok(Word::Plain(FromSpider::Get(count))) => {
+            return Ok(format!("GET: {count} orders more"));
+        }
+        Ok(Word::Plain(FromSpider::Working(id))) => return Ok(format!("working on {id}")),
+        Ok(Word::Plain(FromSpider::Done(id))) => return Ok(format!("done with {id}")),
+        Ok(Word::Sent(id)) => return Ok(format!("request of {id} written")),
+        Ok(Word::Stopped(id)) => return Ok(format!("{id} given up")),
+        Ok(Word::Head(head)) => {
+            let (id, status, outcome) = (head.trans, head.status, head.outcome);
+            return Ok(format!("HEAD of {id}: status {status}, {outcome}"));
+        }
         Err(_) => {}
+    }
+    match ToSpider::read(line) {
+        Some(Ok(said)) => return Ok(extended_words(&said)),
+        Some(Err(bad)) => return Err(bad.why),
+        None => {}
     }
     match read_order(line) {
         Ok(order) => Ok(order_words(&order)),
         // A line that begins like an order was meant as one.
         Err(BadLine { trans, why }) => Err(trans.map_or("not a message", |_| why)),
+    }
+}
+
+fn extended_words(said: &ToSpider) -> String {
+    match said {
+        ToSpider::Agreed(version) => format!("extension agreed on, version {version}"),
+        ToSpider::Stop(id) => format!("give {id} up"),
+        ToSpider::Recall(id) => format!("give {id} up unless its request is written"),
+        ToSpider::If(id, terms) => {
+            let known = terms.known.as_deref();
+            let value =
+                |value: Option<&String>| value.map_or("none".to_owned(), |it| format!("{it:?}"));
+            let etag = value(known.and_then(|it| it.etag.as_ref()));
+            let modified = value(known.and_then(|it| it.last_modified.as_ref()));
+            let method = match terms.method {
+                Method::Get => "GET",
+                Method::Head => "HEAD",
+            };
+            format!("terms of {id}: {method}, ETag {etag}, Last-Modified {modified}")
+        }
     }
 }
 

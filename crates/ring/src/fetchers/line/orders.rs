@@ -34,6 +34,15 @@ pub(super) struct Silence {
     pub(super) at_work: usize,
 }
 
+/// Where an order is that is not wanted any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// It waits here.
+    Here,
+    /// This spider has it, under this number.
+    With(usize, u64),
+}
+
 /// An order that is not over.
 #[derive(Debug)]
 struct Out {
@@ -50,6 +59,10 @@ struct Out {
     had: Option<usize>,
     /// It was lost, and not sent again since.
     is_lost: bool,
+    /// The URL server has been told that its request was written, or was to be.
+    announced: bool,
+    /// When its request was written, by the word of its spider.
+    requested: Option<Timestamp>,
     /// Its name before it was sent again last, and when it was sent under that.
     former: Option<(u64, Timestamp)>,
     /// When the spider said DONE.
@@ -121,6 +134,8 @@ impl Orders {
                 losses: 0,
                 had: None,
                 is_lost: false,
+                announced: false,
+                requested: None,
                 former: None,
                 done_at: None,
                 took: None,
@@ -251,7 +266,78 @@ impl Orders {
     ) -> Option<(u64, Order, Option<Timestamp>)> {
         let number = *self.by_url.get(&(doc_id, url.into()))?;
         let out = self.out.get(&number)?;
-        Some((number, out.order.clone(), out.sent))
+        Some((number, out.order.clone(), out.requested.or(out.sent)))
+    }
+
+    /// The order whose HEAD a spider tells of, and when it was sent.
+    pub(super) fn headed(
+        &mut self,
+        spider: usize,
+        number: u64,
+        now: Timestamp,
+    ) -> Option<(u64, Order, Option<Timestamp>)> {
+        let out = self.held_by(spider, number, now)?;
+        out.heard = now;
+        // Told twice, it counts once.
+        let is_new = out.word.is_none();
+        is_new.then(|| (number, out.order.clone(), out.requested.or(out.sent)))
+    }
+
+    /// The orders that a spider has: number, order, and whether the URL server has been told that it was sent.
+    pub(super) fn of(&self, spider: usize) -> impl Iterator<Item = (u64, &Order, bool)> {
+        let of_it = (self.out.iter()).filter(move |(_, out)| out.spider == Some(spider));
+        of_it.map(|(number, out)| (*number, &out.order, out.announced))
+    }
+
+    /// The URL server is told that the request of an order was written, or was to be.
+    pub(super) fn announced(&mut self, trans: TransId) {
+        let out = trans_number(trans).and_then(|number| self.out.get_mut(&number));
+        if let Some(out) = out {
+            out.announced = true;
+        }
+    }
+
+    /// A spider says that the request of an order has been written. The order, unless that is known.
+    pub(super) fn requested(
+        &mut self,
+        spider: usize,
+        number: u64,
+        now: Timestamp,
+    ) -> Option<TransId> {
+        let out = self.held_by(spider, number, now)?;
+        out.heard = now;
+        out.requested.get_or_insert(now);
+        (!out.announced).then_some(out.order.trans)
+    }
+
+    /// A spider has given an order up, as it was told. The order, unless its result is here.
+    pub(super) fn stopped(
+        &mut self,
+        spider: usize,
+        number: u64,
+        now: Timestamp,
+    ) -> Option<TransId> {
+        let out = self.held_by(spider, number, now)?;
+        out.word.is_none().then_some(out.order.trans)
+    }
+
+    /// Takes out an order that is to go back to where it came from.
+    pub(super) fn take(&mut self, trans: TransId) -> Option<Order> {
+        self.remove(trans_number(trans)?).map(|out| out.order)
+    }
+
+    /// Where an order is that is to be given up; none when it is over, or as good as over.
+    pub(super) fn wish_to_stop(&self, trans: TransId) -> Option<Wish> {
+        let number = trans_number(trans)?;
+        wish(number, self.out.get(&number)?)
+    }
+
+    /// The orders that may not have been sent and that are not wanted any more.
+    pub(super) fn unsent(&self, unwanted: impl Fn(&Order) -> bool) -> Vec<(TransId, Wish)> {
+        let found = (self.out.iter())
+            .filter(|(_, out)| out.requested.is_none() && unwanted(&out.order))
+            .filter_map(|(number, out)| Some((out.order.trans, wish(*number, out)?)));
+        found.collect()
     }
 
     /// The result of an order has come, after a fetch of this length, and means this. What is over by that.
@@ -328,6 +414,8 @@ impl Orders {
         let spider = out.spider.take();
         out.had = spider;
         out.is_lost = true;
+        out.announced = false;
+        out.requested = None;
         out.done_at = None;
         out.losses += 1;
         self.let_go(spider);
@@ -424,6 +512,15 @@ impl Orders {
         }
         Some(out)
     }
+}
+
+/// Where an order is, unless it is over or as good as over.
+fn wish(number: u64, out: &Out) -> Option<Wish> {
+    let is_over = out.done_at.is_some() || out.word.is_some();
+    (!is_over).then(|| match out.spider {
+        Some(spider) => Wish::With(spider, number),
+        None => Wish::Here,
+    })
 }
 
 fn place(order: &Order) -> (u32, Box<str>) {

@@ -6,7 +6,9 @@
 use orbweaver_model::{Clock, Order};
 use orbweaver_wire::conversation::{random, write_all_of};
 use orbweaver_wire::line::write_order;
-use orbweaver_wire::{Backoff, Complaints, Connection, Dialect, FromSpider, Lines, Place};
+use orbweaver_wire::{
+    Backoff, Complaints, Connection, Dialect, Lines, Place, ToSpider, Word, extension,
+};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -16,11 +18,20 @@ use tracing::{info, warn};
 #[derive(Debug)]
 pub(super) enum Heard {
     /// A spider is connected and takes orders here.
-    Up(usize, mpsc::Sender<Order>),
-    /// It says something.
-    Word(usize, FromSpider),
+    Up(usize, mpsc::Sender<Outgoing>),
+    /// It says something, and with `true` in the spelling of those who know the extension.
+    Word(usize, Word, bool),
     /// It is gone.
     Down(usize),
+}
+
+/// What is said to a spider.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    /// An order, and with `true` in the spelling that offers the extension.
+    Order(Order, bool),
+    /// A word of the extension.
+    Say(ToSpider),
 }
 
 /// One spider to be connected to.
@@ -99,7 +110,8 @@ impl Spider {
 
     async fn talk_and_count(&self, connection: Connection, words: &mut u64) -> String {
         let (reader, writer) = tokio::io::split(connection);
-        let (orders, queue) = mpsc::channel(self.room);
+        // Of each order there can be three: its terms, the order itself, and that it is not wanted.
+        let (orders, queue) = mpsc::channel(3 * self.room + 64);
         if self
             .heard
             .send(Heard::Up(self.number, orders))
@@ -109,8 +121,11 @@ impl Spider {
             return "the URL server ends".into();
         }
         let dialect = self.dialect;
-        let write = write_all_of(queue, writer, |order: Order, out| {
-            write_order(&order, dialect, false, out);
+        let write = write_all_of(queue, writer, |said: Outgoing, out| match said {
+            Outgoing::Order(order, offer) => {
+                write_order(&order, dialect, offer, out);
+            }
+            Outgoing::Say(said) => said.write(out),
         });
         tokio::select! {
             why = self.hear(reader, words) => why,
@@ -133,19 +148,15 @@ impl Spider {
             }
             loop {
                 let word = match lines.next() {
-                    Ok(Some(line)) => FromSpider::read(line),
+                    Ok(Some(line)) => Word::read(line).map(|it| (it, extension::is_offer(line))),
                     Ok(None) => break,
                     Err(error) => return error.to_string(),
                 };
                 match word {
-                    Ok(word) => {
+                    Ok((word, extended)) => {
                         *words += 1;
-                        if self
-                            .heard
-                            .send(Heard::Word(self.number, word))
-                            .await
-                            .is_err()
-                        {
+                        let heard = Heard::Word(self.number, word, extended);
+                        if self.heard.send(heard).await.is_err() {
                             return "the URL server ends".into();
                         }
                     }

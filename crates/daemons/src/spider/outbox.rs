@@ -1,4 +1,4 @@
-//! The link to the store: results go out, answers come back, and what is not answered is sent again over
+//! The outbox: results go out to the store, answers come back, and what is not answered is sent again over
 //! the next connection. A store may answer one document before another; records of the same document, the
 //! hops of a redirect, are answered in their order.
 
@@ -28,13 +28,13 @@ const LATER: Duration = Duration::from_secs(1);
 
 /// Where fetches hand in their results. Clones share one link.
 #[derive(Clone)]
-pub(super) struct Parcels {
-    queue: mpsc::Sender<Parcel>,
+pub(super) struct Outbox {
+    queue: mpsc::Sender<Outgoing>,
     held: Arc<watch::Sender<usize>>,
 }
 
 /// A record on its way.
-struct Parcel {
+struct Outgoing {
     doc_id: u32,
     /// Numbers and URLs.
     first: Bytes,
@@ -42,7 +42,7 @@ struct Parcel {
     done: oneshot::Sender<()>,
 }
 
-impl Parcels {
+impl Outbox {
     /// Brings a record to the store and returns when it is there, or when the store does not want it.
     pub(super) async fn deliver(&self, record: Record) {
         let Some(head) = record.head() else {
@@ -55,14 +55,14 @@ impl Parcels {
         let size = record.data.len();
         let first = [&head, record.url.as_bytes(), record.new_url.as_bytes()].concat();
         let (done, delivered) = oneshot::channel();
-        let parcel = Parcel {
+        let outgoing = Outgoing {
             doc_id: record.doc_id,
             first: first.into(),
             data: record.data,
             done,
         };
         self.held.send_modify(|held| *held += size);
-        if self.queue.send(parcel).await.is_ok() {
+        if self.queue.send(outgoing).await.is_ok() {
             let _ = delivered.await;
         }
         self.held
@@ -80,10 +80,10 @@ impl Parcels {
     }
 }
 
-/// A link, and the task that works it. There are never more parcels than places for fetches.
-pub(super) fn link(store: Place, places: usize) -> (Parcels, impl Future<Output = ()>) {
+/// A link, and the task that works it. There are never more records in it than places for fetches.
+pub(super) fn link(store: Place, places: usize) -> (Outbox, impl Future<Output = ()>) {
     let (queue, receiver) = mpsc::channel(places);
-    let parcels = Parcels {
+    let outbox = Outbox {
         queue,
         held: Arc::new(watch::channel(0).0),
     };
@@ -95,18 +95,18 @@ pub(super) fn link(store: Place, places: usize) -> (Parcels, impl Future<Output 
         later: VecDeque::new(),
         answered: 0,
     };
-    (parcels, link.run())
+    (outbox, link.run())
 }
 
 struct Link {
     store: Place,
-    queue: mpsc::Receiver<Parcel>,
-    /// To be sent. This and the next two hold a parcel each place at most, together.
-    waiting: VecDeque<Parcel>,
+    queue: mpsc::Receiver<Outgoing>,
+    /// To be sent. This and the next two hold a record for each place at most, together.
+    waiting: VecDeque<Outgoing>,
     /// Sent, or being sent, and not answered, oldest first.
-    sent: VecDeque<Parcel>,
+    sent: VecDeque<Outgoing>,
     /// To be sent again at their time.
-    later: VecDeque<(Instant, Parcel)>,
+    later: VecDeque<(Instant, Outgoing)>,
     /// Answers so far.
     answered: u64,
 }
@@ -142,8 +142,8 @@ impl Link {
                 Err(error) => warn!(%error, "no store"),
             }
             // Unanswered ones first, in their order.
-            while let Some(parcel) = self.sent.pop_back() {
-                self.waiting.push_front(parcel);
+            while let Some(outgoing) = self.sent.pop_back() {
+                self.waiting.push_front(outgoing);
             }
             tokio::time::sleep(backoff.next(random())).await;
         }
@@ -195,10 +195,10 @@ impl Link {
                     None => false,
                 };
             },
-            Some(parcel) = self.queue.recv() => self.waiting.push_back(parcel),
+            Some(outgoing) = self.queue.recv() => self.waiting.push_back(outgoing),
             () = tokio::time::sleep_until(later), if !self.later.is_empty() => {
                 let due = self.later.pop_front();
-                self.waiting.extend(due.map(|(_, parcel)| parcel));
+                self.waiting.extend(due.map(|(_, outgoing)| outgoing));
             }
             () = tokio::time::sleep_until(silent), if !self.sent.is_empty() => {
                 return Err(format!("no answer for {} s", SILENCE.as_secs()));
@@ -207,18 +207,18 @@ impl Link {
         Ok(())
     }
 
-    /// Takes the next parcel in hand, when the hands are free.
+    /// Begins to write the next record, when the one before is written.
     fn load(&mut self, talk: &mut Talk) {
         if talk.out.is_some() || self.sent.len() >= WINDOW {
             return;
         }
-        if let Some(parcel) = self.waiting.pop_front() {
+        if let Some(outgoing) = self.waiting.pop_front() {
             if self.sent.is_empty() {
                 // The silence counts from the first that waits for an answer.
                 talk.moved = Instant::now();
             }
-            talk.out = Some(parcel.first.clone().chain(parcel.data.clone()));
-            self.sent.push_back(parcel);
+            talk.out = Some(outgoing.first.clone().chain(outgoing.data.clone()));
+            self.sent.push_back(outgoing);
         }
     }
 
@@ -227,26 +227,26 @@ impl Link {
             let answer = answer.map_err(|bytes| format!("not an answer: {bytes:02x?}"))?;
             let whole = self.sent.len() - usize::from(talk.out.is_some());
             let asked = self.sent.iter().take(whole);
-            let place = (asked.map(|parcel| parcel.doc_id)).position(|id| id == answer.doc_id);
-            let parcel = place.and_then(|place| self.sent.remove(place));
-            let parcel = parcel.ok_or("an answer without a question")?;
-            self.settle(parcel, answer);
+            let place = (asked.map(|outgoing| outgoing.doc_id)).position(|id| id == answer.doc_id);
+            let outgoing = place.and_then(|place| self.sent.remove(place));
+            let outgoing = outgoing.ok_or("an answer without a question")?;
+            self.settle(outgoing, answer);
         }
         Ok(())
     }
 
-    fn settle(&mut self, parcel: Parcel, answer: Answer) {
+    fn settle(&mut self, outgoing: Outgoing, answer: Answer) {
         self.answered += 1;
         match answer.verdict {
             Verdict::Stored | Verdict::AlreadyHad => {}
             Verdict::Refused => warn!(doc_id = answer.doc_id, "the store refused a result"),
             Verdict::TryLater => {
-                self.later.push_back((Instant::now() + LATER, parcel));
+                self.later.push_back((Instant::now() + LATER, outgoing));
                 return;
             }
         }
         // Whoever fetched it waits for this.
-        let _ = parcel.done.send(());
+        let _ = outgoing.done.send(());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where an order is carried out: a place, a fetch, a parcel for the store, and DONE.
+//! Where an order is carried out: a place, a fetch, a record for the store, and DONE.
 //!
 //! Every order is read at once and spoken of from then on; those for which there is no place wait here, as many as a
 //! sixteenth of the memory holds.
@@ -10,16 +10,16 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
+use orbweaver_config::{Mode, SpiderSettings};
 use orbweaver_intake::{CanonicalOptions, Canonicalizer};
 use orbweaver_model::{
-    Clock, CrawlUrl, FetchRequest, FetchResult, Method, Outcome, OutcomeClass, Purpose,
+    Clock, CrawlUrl, Exchange, FetchRequest, FetchResult, Outcome, OutcomeClass, Purpose,
 };
-use orbweaver_spider::{Open, Spider};
-use orbweaver_wire::{Data, Dialect, HttpCode, OrderLine, Record};
+use orbweaver_spider::{Refused, Spider};
+use orbweaver_wire::{Data, Dialect, HeadAnswer, HttpCode, OrderLine, Record, Terms, Word};
 
-use super::parcels::Parcels;
-use super::tickets::{Duty, Errand, Target, Tickets, Waiter};
-use orbweaver_config::{Mode, SpiderSettings};
+use super::orders::{Assignment, Job, Orders, Peer, Target, Waiter};
+use super::outbox::Outbox;
 
 /// The room for waiting orders is counted in pieces of so many bytes.
 const PIECE: usize = 256;
@@ -30,21 +30,22 @@ const ORDER: usize = 1024;
 /// An order that waits for a place.
 pub(super) struct Held {
     line: OrderLine,
-    duty: Duty,
+    announce: bool,
+    assignment: Assignment,
     /// Its part of the room, until it has a place.
     room: OwnedSemaphorePermit,
 }
 
 /// All that fetches share.
-pub(super) struct Bench {
+pub(super) struct Fetches {
     spider: Spider,
-    pub(super) tickets: Arc<Tickets>,
-    parcels: Parcels,
+    pub(super) orders: Arc<Orders>,
+    outbox: Outbox,
     fetching: Handle,
     places: Arc<Semaphore>,
     pub(super) concurrency: usize,
-    /// Orders that wait for a place; bounded by `room`.
-    held: mpsc::UnboundedSender<Held>,
+    /// Orders that wait for a place. `room` lets in fewer than it has places.
+    held: mpsc::Sender<Held>,
     room: Arc<Semaphore>,
     /// Orders that there can be at once, under way and waiting.
     pub(super) max_orders: usize,
@@ -56,24 +57,25 @@ pub(super) struct Bench {
     pub(super) dialect: Dialect,
 }
 
-impl Bench {
+impl Fetches {
     pub(super) fn new(
         spider: Spider,
-        tickets: Arc<Tickets>,
-        parcels: Parcels,
+        orders: Arc<Orders>,
+        outbox: Outbox,
         fetching: Handle,
         clock: Clock,
         settings: &SpiderSettings,
-    ) -> (Self, mpsc::UnboundedReceiver<Held>) {
-        let (held, waiting) = mpsc::unbounded_channel();
+    ) -> (Self, mpsc::Receiver<Held>) {
         let room = settings.memory / 16;
-        let bench = Self {
+        let max_orders = settings.concurrency.saturating_add(room / ORDER);
+        let (held, waiting) = mpsc::channel(max_orders.min(Semaphore::MAX_PERMITS));
+        let fetches = Self {
             spider,
             held,
             room: Arc::new(Semaphore::new((room / PIECE).min(Semaphore::MAX_PERMITS))),
-            max_orders: settings.concurrency.saturating_add(room / ORDER),
-            tickets,
-            parcels,
+            max_orders,
+            orders,
+            outbox,
             fetching,
             places: Arc::new(Semaphore::new(settings.concurrency)),
             concurrency: settings.concurrency,
@@ -88,12 +90,12 @@ impl Bench {
                 Mode::Pull => Dialect::Pull,
             },
         };
-        (bench, waiting)
+        (fetches, waiting)
     }
 
     /// Fetches under way, those whose results wait for the store included.
     pub(super) fn under_way(&self) -> usize {
-        self.tickets.len()
+        self.orders.len()
     }
 
     /// Waits until nothing is under way.
@@ -104,13 +106,13 @@ impl Bench {
 
     /// True when results pile up because the store does not take them.
     pub(super) fn is_full(&self) -> bool {
-        self.parcels.held() > self.max_held
+        self.outbox.held() > self.max_held
     }
 
     /// What an order asks for, and what is wrong with it. Our own URL server sends canonical URLs; another peer's are
     /// made so. One that cannot be fetched is recorded all the same, for somebody waits for its result.
-    pub(super) fn errand(&self, line: &OrderLine) -> (Errand, Option<&'static str>) {
-        let refuse = |why| ((line.doc_id, Target::Refuse(line.url.clone())), Some(why));
+    pub(super) fn target(&self, line: &OrderLine) -> (Target, Option<&'static str>) {
+        let refuse = |why| (Target::Refuse(line.url.clone()), Some(why));
         let Ok(url) = self.canonicalizer.parse(&line.url) else {
             return refuse("the URL cannot be fetched");
         };
@@ -122,35 +124,60 @@ impl Bench {
             Some(host) if plain(host) != plain(url.host()) => {
                 refuse("HOST_NAME is not the host of the URL")
             }
-            _ => ((line.doc_id, Target::Fetch(url)), None),
+            _ => (Target::Fetch(url), None),
         }
     }
 
-    /// Takes an order. When its errand is under way it joins that; otherwise it waits for its turn, and is spoken of
+    /// Takes an order. When its job is under way it joins that; otherwise it waits for its turn, and is spoken of
     /// meanwhile. Only when there is no room for more the caller waits.
-    pub(super) async fn take(self: &Arc<Self>, line: OrderLine, errand: Errand, waiter: Waiter) {
-        let Some(duty) = self.tickets.add(errand, waiter, Instant::now()) else {
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        line: OrderLine,
+        target: Target,
+        terms: Terms,
+        peer: Arc<Peer>,
+    ) {
+        let announce = terms.announce;
+        let job = Job {
+            doc_id: line.doc_id,
+            target,
+            method: terms.method,
+            known: terms.known,
+        };
+        let waiter = Waiter {
+            trans: line.trans,
+            peer,
+            announce,
+            is_recalled: false,
+        };
+        let Some(assignment) = self.orders.add(job, waiter, Instant::now()) else {
             return;
         };
         let pieces = (2 * line.url.len() + ORDER).div_ceil(PIECE);
         let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).acquire_many_owned(pieces).await;
         if let Ok(room) = room {
+            let held = Held {
+                line,
+                announce,
+                assignment,
+                room,
+            };
             // Refused only when the spider ends.
-            let _ = self.held.send(Held { line, duty, room });
+            let _ = self.held.send(held).await;
         }
     }
 
     /// Gives places to the orders that wait, in their turn, until told to stop.
     pub(super) async fn serve(
         self: Arc<Self>,
-        mut waiting: mpsc::UnboundedReceiver<Held>,
+        mut waiting: mpsc::Receiver<Held>,
         mut stopped: watch::Receiver<bool>,
     ) {
         loop {
             let next = async {
                 let held = waiting.recv().await?;
-                self.parcels.room(self.max_held).await;
+                self.outbox.room(self.max_held).await;
                 let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
                 Some((held, place))
             };
@@ -158,27 +185,34 @@ impl Bench {
                 next = next => next,
                 _ = stopped.wait_for(|stop| *stop) => None,
             };
-            let Some((Held { line, duty, room }, place)) = next else {
+            let Some((held, place)) = next else {
                 return;
             };
-            drop(room);
-            // Who went away meanwhile orders it again, from whomever.
-            if self.tickets.is_wanted(duty.errand()) {
-                let bench = Arc::clone(&self);
-                self.fetching
-                    .spawn(async move { bench.carry_out(line, duty, place).await });
+            drop(held.room);
+            // Who went away meanwhile orders it again, from whomever; who gave it up is told.
+            if !held.assignment.is_wanted() {
+                held.assignment.stopped();
+                continue;
             }
+            let fetches = Arc::clone(&self);
+            self.fetching.spawn(async move {
+                fetches
+                    .carry_out(held.line, held.announce, held.assignment)
+                    .await;
+                drop(place);
+            });
         }
     }
 
-    async fn carry_out(&self, line: OrderLine, duty: Duty, place: OwnedSemaphorePermit) {
-        let url = match &duty.errand().1 {
-            Target::Fetch(url) => url.clone(),
+    async fn carry_out(&self, line: OrderLine, announce: bool, assignment: Assignment) {
+        let job = assignment.job().clone();
+        let url = match job.target {
+            Target::Fetch(url) => url,
             Target::Refuse(url) => {
                 let outcome = Outcome::plain(OutcomeClass::DeniedPolicy);
-                let record = empty_record(line.doc_id, url, &outcome, 0);
-                self.parcels.deliver(record).await;
-                duty.done().await;
+                let record = empty_record(line.doc_id, &url, &outcome, 0);
+                self.outbox.deliver(record).await;
+                assignment.done(|_| None).await;
                 return;
             }
         };
@@ -189,17 +223,36 @@ impl Bench {
                 0 => Purpose::Robots,
                 _ => Purpose::Page,
             },
-            method: Method::Get,
-            known: None,
-            announce: false,
+            method: job.method,
+            known: job.known,
+            announce,
         };
         // Timeout_Req is the server's time, and kept inside: what the fetch waits for here does not count.
-        if let Ok(result) = self.spider.fetch(&request, &Open).await {
-            let record = self.record(line.doc_id, &request.url, result);
-            self.parcels.deliver(record).await;
+        let result = tokio::select! {
+            result = self.spider.fetch(&request, &assignment) => result,
+            () = assignment.given_up() => Err(Refused),
+        };
+        let Ok(result) = result else {
+            assignment.stopped();
+            return;
+        };
+        // A HEAD brings nothing to keep; who asked for it is told what it says.
+        if let Some(exchange) = result.exchange.as_ref().filter(|it| it.is_head_only()) {
+            let answer = head_answer(&result, exchange);
+            assignment
+                .done(|trans| {
+                    let answer = HeadAnswer {
+                        trans,
+                        ..answer.clone()
+                    };
+                    Some(Word::Head(Box::new(answer)))
+                })
+                .await;
+            return;
         }
-        duty.done().await;
-        drop(place);
+        let record = self.record(line.doc_id, &request.url, result);
+        self.outbox.deliver(record).await;
+        assignment.done(|_| None).await;
     }
 
     /// The result as the store gets it. Everything else, the decoded body first of all, is let go.
@@ -222,6 +275,22 @@ impl Bench {
             data: result.exchange.map(|it| it.response).unwrap_or_default(),
             ..record
         }
+    }
+}
+
+/// What a HEAD says, for whoever asked.
+fn head_answer(result: &FetchResult, exchange: &Exchange) -> HeadAnswer {
+    let fields = HeadAnswer::FIELDS.iter().filter_map(|name| {
+        let value = exchange.headers.get(*name)?.to_str().ok()?.trim();
+        (!value.is_empty()).then(|| ((*name).to_owned(), value.to_owned()))
+    });
+    HeadAnswer {
+        trans: 0,
+        outcome: result.outcome.class,
+        status: exchange.status,
+        millis: result.millis(),
+        bytes: result.wire_bytes,
+        fields: fields.collect(),
     }
 }
 
