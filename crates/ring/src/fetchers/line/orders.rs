@@ -4,6 +4,8 @@
 //! DONE and its result has come from the store; where no store is asked, DONE alone is the end of it. A lost order keeps
 //! its name until it goes out again, for until then its result may still come.
 
+mod out;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
@@ -11,20 +13,12 @@ use orbweaver_model::{Order, Timestamp, TransId};
 use orbweaver_urlserver::Done;
 use orbweaver_wire::line::{trans_number, trans_of};
 
-use super::window::Turn;
+use self::out::Out;
+pub(super) use self::out::{Over, Wish};
 
 /// The patience with an order doubles each time it is sent again, this often: a setting that is too short for how a
 /// spider works must not keep it from ever being done.
 const MAX_DOUBLINGS: u32 = 6;
-
-/// An order that is over, and what the URL server is to hear of it.
-#[derive(Debug)]
-pub(super) struct Over {
-    pub(super) trans: TransId,
-    pub(super) done: Done,
-    /// Which spider has said DONE, and when.
-    pub(super) turn: Option<(usize, Turn)>,
-}
 
 /// What a spider has said nothing of for too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,45 +26,6 @@ pub(super) struct Silence {
     pub(super) lost: usize,
     /// Its other orders of which something was heard.
     pub(super) at_work: usize,
-}
-
-/// Where an order is that is not wanted any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    /// It waits here.
-    Here,
-    /// This spider has it, under this number.
-    With(usize, u64),
-}
-
-/// An order that is not over.
-#[derive(Debug)]
-struct Out {
-    order: Order,
-    /// Who has it; none while it waits for one who can take it.
-    spider: Option<usize>,
-    /// When it was written to a spider last.
-    sent: Option<Timestamp>,
-    /// When anything was heard of it last.
-    heard: Timestamp,
-    /// How often it was lost.
-    losses: u32,
-    /// Who had it when it was lost last.
-    had: Option<usize>,
-    /// It was lost, and not sent again since.
-    is_lost: bool,
-    /// The URL server has been told that its request was written, or was to be.
-    announced: bool,
-    /// When its request was written, by the word of its spider.
-    requested: Option<Timestamp>,
-    /// Its name before it was sent again last, and when it was sent under that.
-    former: Option<(u64, Timestamp)>,
-    /// When the spider said DONE.
-    done_at: Option<Timestamp>,
-    /// How long the fetch took, by its result.
-    took: Option<Duration>,
-    /// What its result means to the URL server, once that is here.
-    word: Option<Box<Done>>,
 }
 
 /// All of them. As many as the URL server lets out, which is its `concurrency`.
@@ -124,24 +79,7 @@ impl Orders {
             return;
         };
         self.by_url.insert(place(&order), number);
-        self.out.insert(
-            number,
-            Out {
-                order,
-                spider: None,
-                sent: None,
-                heard: now,
-                losses: 0,
-                had: None,
-                is_lost: false,
-                announced: false,
-                requested: None,
-                former: None,
-                done_at: None,
-                took: None,
-                word: None,
-            },
-        );
+        self.out.insert(number, Out::new(order, now));
         self.waiting.push_back(number);
     }
 
@@ -266,7 +204,7 @@ impl Orders {
     ) -> Option<(u64, Order, Option<Timestamp>)> {
         let number = *self.by_url.get(&(doc_id, url.into()))?;
         let out = self.out.get(&number)?;
-        Some((number, out.order.clone(), out.requested.or(out.sent)))
+        Some((number, out.order.clone(), out.written()))
     }
 
     /// The order whose HEAD a spider tells of, and when it was sent.
@@ -280,7 +218,7 @@ impl Orders {
         out.heard = now;
         // Told twice, it counts once.
         let is_new = out.word.is_none();
-        is_new.then(|| (number, out.order.clone(), out.requested.or(out.sent)))
+        is_new.then(|| (number, out.order.clone(), out.written()))
     }
 
     /// The orders that a spider has: number, order, and whether the URL server has been told that it was sent.
@@ -329,14 +267,14 @@ impl Orders {
     /// Where an order is that is to be given up; none when it is over, or as good as over.
     pub(super) fn wish_to_stop(&self, trans: TransId) -> Option<Wish> {
         let number = trans_number(trans)?;
-        wish(number, self.out.get(&number)?)
+        self.out.get(&number)?.wish(number)
     }
 
     /// The orders that may not have been sent and that are not wanted any more.
     pub(super) fn unsent(&self, unwanted: impl Fn(&Order) -> bool) -> Vec<(TransId, Wish)> {
         let found = (self.out.iter())
             .filter(|(_, out)| out.requested.is_none() && unwanted(&out.order))
-            .filter_map(|(number, out)| Some((out.order.trans, wish(*number, out)?)));
+            .filter_map(|(number, out)| Some((out.order.trans, out.wish(*number)?)));
         found.collect()
     }
 
@@ -481,23 +419,7 @@ impl Orders {
 
     fn end(&mut self, number: u64, now: Timestamp) -> Option<(Over, Order)> {
         let out = self.remove(number)?;
-        let done = out.word.map_or_else(
-            || Done {
-                sent: out.sent,
-                first_byte: None,
-                ended: now,
-                connect_failed: false,
-                failed: false,
-                robots: None,
-            },
-            |word| *word,
-        );
-        let trans = out.order.trans;
-        let turn = (out.spider.zip(out.sent).zip(out.done_at)).map(|((spider, sent), done)| {
-            let took = out.took;
-            (spider, Turn { sent, done, took })
-        });
-        Some((Over { trans, done, turn }, out.order))
+        Some(out.end(now))
     }
 
     fn remove(&mut self, number: u64) -> Option<Out> {
@@ -512,15 +434,6 @@ impl Orders {
         }
         Some(out)
     }
-}
-
-/// Where an order is, unless it is over or as good as over.
-fn wish(number: u64, out: &Out) -> Option<Wish> {
-    let is_over = out.done_at.is_some() || out.word.is_some();
-    (!is_over).then(|| match out.spider {
-        Some(spider) => Wish::With(spider, number),
-        None => Wish::Here,
-    })
 }
 
 fn place(order: &Order) -> (u32, Box<str>) {
@@ -709,5 +622,49 @@ mod tests {
         let new = trans_number(order(3, 2).trans).unwrap();
         assert!(orders.done(0, new, at(11)).is_none());
         assert!(!orders.is_empty());
+    }
+
+    #[test]
+    fn what_a_spider_knows_of_a_request_counts() {
+        let (mut orders, id) = out(true);
+        let trans = order(3, 1).trans;
+        assert_eq!(orders.wish_to_stop(trans), Some(Wish::Here));
+        orders.give(0, at(1));
+        assert_eq!(orders.wish_to_stop(trans), Some(Wish::With(0, id)));
+        assert_eq!(
+            orders.of(0).map(|(number, ..)| number).collect::<Vec<_>>(),
+            [id]
+        );
+        // Somebody else knows nothing of it.
+        assert_eq!(orders.requested(1, id, at(2)), None);
+        assert_eq!(orders.unsent(|_| true), [(trans, Wish::With(0, id))]);
+        assert_eq!(orders.unsent(|_| false), []);
+        assert_eq!(orders.requested(0, id, at(3)), Some(trans));
+        orders.announced(trans);
+        assert_eq!(orders.requested(0, id, at(4)), None, "announced once");
+        assert_eq!(orders.unsent(|_| true), [], "it is on its way");
+        let (_, _, written) = orders.answered_by(3, "http://h3/").unwrap();
+        assert_eq!(written, Some(at(3)));
+        // Given up, it is taken out as it came.
+        assert_eq!(orders.stopped(0, id, at(5)), Some(trans));
+        assert_eq!(orders.take(trans), Some(order(3, 1)));
+        assert!(orders.is_empty() && orders.count_of(0) == 0);
+        assert_eq!(orders.wish_to_stop(trans), None);
+    }
+
+    #[test]
+    fn a_head_is_a_result_and_counts_once() {
+        let (mut orders, id) = out(true);
+        orders.give(0, at(1));
+        let (number, found, written) = orders.headed(0, id, at(2)).unwrap();
+        assert_eq!((number, found, written), (id, order(3, 1), Some(at(1))));
+        assert!(
+            orders
+                .result(id, word(), Duration::from_secs(1), at(2))
+                .is_none()
+        );
+        assert!(orders.headed(0, id, at(2)).is_none());
+        assert_eq!(orders.stopped(0, id, at(2)), None, "its result is here");
+        assert!(orders.done(0, id, at(3)).is_some());
     }
 }
