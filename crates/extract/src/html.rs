@@ -176,6 +176,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Where the next tag or text is looked for.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
     fn start_tag(&mut self, at: usize, attributes: &mut Vec<Attribute<'a>>) -> Option<Tag<'a>> {
         attributes.clear();
         let name_end = at + self.rest(at).iter().position(|b| ends_tag_name(*b))?;

@@ -1,4 +1,4 @@
-//! Pure reading of what was fetched: charset, links, robots directives, sitemaps, fingerprints.
+//! Pure reading of what was fetched: charset, links, text, robots directives, sitemaps, fingerprints.
 //!
 //! Bytes in, words out. Nothing here does I/O, keeps state, resolves a reference or decides whether
 //! to follow one. Whatever comes from outside is read in time proportional to its length, without
@@ -18,6 +18,7 @@ mod rawtext;
 mod refresh;
 pub mod sitemap;
 mod srcset;
+mod text;
 
 use std::borrow::Cow;
 
@@ -31,6 +32,7 @@ pub use fingerprint::fingerprint;
 pub use links::{FoundLink, Links, NORMAL};
 pub use media::Media;
 pub use sitemap::{Sitemap, SitemapUrl, read_sitemap};
+pub use text::text;
 
 use directives::Directives;
 use elements::HtmlReader;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use orbweaver_model::{CrawlUrl, KeySeed, Limits, Link, LinkKind, NewLink, Outcome, Role, UrlKey};
 use url::Url;
@@ -10,6 +10,7 @@ use url::Url;
 use crate::canonical::{CanonicalError, Canonicalizer, QueryEncoding};
 use crate::fast::Base;
 use crate::inlinks::Inlinks;
+use crate::rule::{LinkRule, Rule};
 use crate::scope::Scope;
 use crate::traps::Traps;
 
@@ -167,6 +168,8 @@ pub struct Outlinks {
     canonicalizer: Canonicalizer,
     /// Read for every link; written only when a seed turns out to have moved.
     scope: RwLock<Scope>,
+    /// The user's own.
+    rule: Rule,
     traps: Traps,
     inlinks: Inlinks,
     seed: KeySeed,
@@ -186,12 +189,19 @@ impl Outlinks {
         Self {
             canonicalizer,
             scope: RwLock::new(scope),
+            rule: Rule::default(),
             traps,
             inlinks: Inlinks::default(),
             seed,
             max_links: limits.max_links_per_page,
             max_sitemap_urls: limits.max_sitemap_urls,
         }
+    }
+
+    /// With a rule of the user's own.
+    pub fn with_rule(mut self, rule: Arc<dyn LinkRule>) -> Self {
+        self.rule = Rule::new(rule);
+        self
     }
 
     /// The canonical form in use.
@@ -216,9 +226,13 @@ impl Outlinks {
         seeds.iter().any(|seed| scope.reaches(seed, host))
     }
 
-    /// What the seeds make of the scope, in words that are the same for the same scope.
+    /// What the seeds and the user's rule make of the scope, in words that are the same for the same scope.
     pub fn seeds_in_words(&self) -> String {
-        self.scope().seeds_in_words()
+        let seeds = self.scope().seeds_in_words();
+        match self.rule.name() {
+            "" => seeds,
+            name => format!("{seeds} rule {name}"),
+        }
     }
 
     /// Whether the page requisites are wanted.
@@ -231,9 +245,10 @@ impl Outlinks {
         *self.scope.write().unwrap_or_else(PoisonError::into_inner) = scope;
     }
 
-    /// What the scope alone says of a link, without any trace of the question.
+    /// What scope and rule say of a link, without any trace of the question.
     pub fn scope_verdict(&self, link: &Link) -> Result<(), Outcome> {
-        self.scope().verdict(link)
+        self.scope().verdict(link)?;
+        self.rule.verdict(link)
     }
 
     fn scope(&self) -> RwLockReadGuard<'_, Scope> {
@@ -246,8 +261,9 @@ impl Outlinks {
     }
 
     /// Scope first, because what is out of it must not count for a trap.
-    fn judge_on(&self, link: Link, page: Option<&PageRef<'_>>) -> NewLink {
-        let verdict = self.scope().verdict(&link);
+    fn judge_on(&self, mut link: Link, page: Option<&PageRef<'_>>) -> NewLink {
+        let verdict = self.scope_verdict(&link);
+        self.rule.rank(&mut link);
         let from = page.map(|page| (page.url, page.copies));
         let refused = verdict.and_then(|()| self.traps.verdict(&link, from)).err();
         NewLink { link, refused }
@@ -340,7 +356,7 @@ impl Outlinks {
                 via: None,
                 chain: Vec::new(),
             };
-            self.scope().verdict(&link).is_ok()
+            self.scope_verdict(&link).is_ok()
         })
     }
 

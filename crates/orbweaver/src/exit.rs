@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use orbweaver_ring::{Error, Kind};
+use orbweaver_ring::{DirectoryError, Error, Kind};
 
 /// Why the process ends. `docs/exit-codes.md` and `orbweaver help` list the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,9 @@ pub(crate) fn ending_of(error: &anyhow::Error) -> Ending {
     }
     if let Some(error) = error.downcast_ref::<Error>() {
         return error.kind().into();
+    }
+    if let Some(error) = error.downcast_ref::<DirectoryError>() {
+        return Kind::from(error).into();
     }
     if error.downcast_ref::<orbweaver_config::Error>().is_some() {
         return Ending::BadInput;

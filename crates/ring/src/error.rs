@@ -118,6 +118,16 @@ impl Kind {
     }
 }
 
+impl From<&orbweaver_crawldir::Error> for Kind {
+    fn from(error: &orbweaver_crawldir::Error) -> Self {
+        match error {
+            orbweaver_crawldir::Error::Settings(_) => Self::Input,
+            error if error.is_disk() => Self::Disk,
+            _ => Self::Directory,
+        }
+    }
+}
+
 impl Error {
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::Input(message.into())
@@ -135,9 +145,7 @@ impl Error {
             Self::Input(_) | Self::NoSeeds { .. } | Self::Config(_) | Self::Scope(_) => Kind::Input,
             Self::NotFound(_) => Kind::NotFound,
             Self::NotRunning(_) => Kind::Directory,
-            Self::Directory(orbweaver_crawldir::Error::Settings(_)) => Kind::Input,
-            Self::Directory(error) if error.is_disk() => Kind::Disk,
-            Self::Directory(_) => Kind::Directory,
+            Self::Directory(error) => error.into(),
             Self::Index(
                 Index::InUse(_)
                 | Index::Version { .. }

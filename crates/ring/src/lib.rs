@@ -42,7 +42,7 @@ mod view;
 mod watch;
 
 pub use orbweaver_config::{Config, Settings, Sources};
-pub use orbweaver_crawldir::CrawlDir;
+pub use orbweaver_crawldir::{CrawlDir, Error as DirectoryError};
 
 pub use clock::steady;
 pub use control::changes::{Change, Entry as ChangeEntry};
