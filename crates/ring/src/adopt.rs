@@ -61,7 +61,7 @@ fn is_reported(line: &IndexLine, docs: &DocIndex, harvest: &Harvest) -> Result<b
     let Ok(url) = CrawlUrl::from_canonical(&line.url) else {
         return Ok(false);
     };
-    let entry = docs.reader().entry(url.key(harvest.seed))?;
+    let entry = docs.reader().entry(url.key(harvest.reader().seed()))?;
     let report = entry
         .and_then(|entry| entry.fate)
         .map(|fate| fate.report.at);
@@ -138,7 +138,7 @@ fn unreported(
     let Ok(url) = CrawlUrl::from_canonical(&line.url) else {
         return Ok(None);
     };
-    let key = url.key(harvest.seed);
+    let key = url.key(harvest.reader().seed());
     if docs.is_finished(key)? {
         return Ok(None);
     }
@@ -146,7 +146,7 @@ fn unreported(
         return Ok(None);
     };
     // What is beyond the limit is not read for links, as when it was fetched.
-    let limits = &harvest.limits;
+    let limits = harvest.reader().limits();
     let max = (limits.max_decoded_bytes + limits.max_header_bytes) as u64;
     let stored = match beginning_at(dir.path(), &line.filename, line.offset, max) {
         Err(damage) if damage.is_damage() => {
@@ -172,7 +172,7 @@ fn unreported(
     if !is_page || !last_word {
         return Ok(None);
     }
-    Ok(restore(stored, harvest.candidate(entry), harvest))
+    Ok(restore(stored, harvest.reader().candidate(entry), harvest))
 }
 
 /// The result as the spider gave it, as far as reading it again needs.
@@ -187,7 +187,7 @@ pub(crate) fn restore(
         stored.response.into(),
         stored.protocol,
         stored.truncated,
-        &harvest.limits,
+        harvest.reader().limits(),
     )?;
     let outcome = stored
         .outcome

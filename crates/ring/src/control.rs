@@ -22,7 +22,7 @@ use orbweaver_config::{Settings, Sources};
 use orbweaver_crawldir::CrawlDir;
 use orbweaver_intake::Scope;
 use orbweaver_intake::seeds::parse_seed;
-use orbweaver_model::{Clock, CrawlUrl, HostSetting};
+use orbweaver_model::{Clock, CrawlUrl, Event, HostSetting};
 use orbweaver_urlserver::{Handle, Rates};
 
 use self::changes::{Change, Changes};
@@ -33,6 +33,7 @@ use crate::error::{Context, Error, Result};
 use crate::fetchers::gate::SendGate;
 use crate::harvest::Harvest;
 use crate::indexer::Indexer;
+use crate::inlet::Inlet;
 use crate::json;
 use crate::sync::lock;
 use crate::watch::slow::Slow;
@@ -61,6 +62,7 @@ pub(crate) struct Control {
     gate: Arc<SendGate>,
     harvest: Arc<Harvest>,
     indexer: Indexer,
+    inlet: Inlet,
     watch: Arc<Watch>,
     state: watch::Sender<RunState>,
     sources: Sources,
@@ -77,6 +79,7 @@ pub(crate) struct Controlled {
     pub(crate) gate: Arc<SendGate>,
     pub(crate) harvest: Arc<Harvest>,
     pub(crate) indexer: Indexer,
+    pub(crate) inlet: Inlet,
     pub(crate) watch: Arc<Watch>,
     pub(crate) sources: Sources,
 }
@@ -97,6 +100,7 @@ impl Control {
             gate: controlled.gate,
             harvest: controlled.harvest,
             indexer: controlled.indexer,
+            inlet: controlled.inlet,
             watch: controlled.watch,
             state,
             sources: controlled.sources,
@@ -105,6 +109,11 @@ impl Control {
 
     pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
+    }
+
+    /// Where links come in.
+    pub(crate) fn inlet(&self) -> &Inlet {
+        &self.inlet
     }
 
     /// What is wanted of the run, as it changes.
@@ -153,6 +162,12 @@ impl Control {
         Ok(self.watch.slow(&census))
     }
 
+    /// Folds an event and waits until it is on the disk itself.
+    fn make_durable(&self, event: Event) -> Result<()> {
+        let indexer = self.indexer.clone();
+        self.wait(async move { indexer.change(event).await })?
+    }
+
     /// Makes a change, or takes one back. Blocks until it is in effect and, where it lasts, on the disk.
     pub(crate) fn make(&self, question: Question) -> Result<Said> {
         let changes = lock(&self.changes);
@@ -167,7 +182,7 @@ impl Control {
 
     /// A URL as an operator writes it.
     pub(crate) fn parse(&self, text: &str) -> Result<CrawlUrl> {
-        parse_seed(text, self.harvest.outlinks.canonicalizer())
+        parse_seed(text, self.harvest.reader().outlinks().canonicalizer())
             .map_err(|error| Error::input(format!("`{text}` is not a URL: {error}")))
     }
 
@@ -223,9 +238,9 @@ impl Control {
         if change.setting == HostSetting::Blocked(false) {
             self.gate.block(&change.host, false);
             tell()?;
-            self.indexer.change(event)?;
+            self.make_durable(event)?;
         } else {
-            self.indexer.change(event)?;
+            self.make_durable(event)?;
             tell()?;
         }
         // What the gate sends back must find the host blocked.
@@ -263,25 +278,12 @@ impl Control {
             urls: urls.iter().map(ToString::to_string).collect(),
         };
         let n = self.log(changes, &change, None)?;
-        for url in &urls {
-            if self.harvest.outlinks.admit_seed(url) {
-                self.indexer.scope_grew(url.clone());
-            }
-        }
-        let links = self.harvest.judge_seeds(&urls);
-        let refused = links.iter().filter_map(|new| {
-            let why = new.refused.as_ref()?;
-            Some(format!("{} is refused: {}", new.link.url, why.reason))
-        });
-        let details: Vec<String> = refused.collect();
-        let seed = self.watch.reader().seed();
-        let known = urls
-            .iter()
-            .filter(|url| self.harvest.seen.contains(url.key(seed)))
-            .count();
-        let at = (self.clock)();
-        self.indexer
-            .change(orbweaver_model::Event::Links { links, at })?;
+        let (inlet, seeds) = (self.inlet.clone(), urls.clone());
+        let offered = self.wait(async move { inlet.offer_seeds(&seeds).await })??;
+        let refused = offered.refused.iter();
+        let details = refused.map(|(url, why)| format!("{url} is refused: {why}"));
+        let details: Vec<String> = details.collect();
+        let known = offered.known;
         let mut answer = said(
             n,
             format!("{} added as seeds", counted(urls.len() as u64, "URL")),
@@ -306,9 +308,13 @@ impl Control {
         let settings = live.clone();
         let n = self.log(changes, &Change::Reload { settings }, None)?;
         self.dir.store_config(&config)?;
-        self.harvest.outlinks.set_scope(scope);
-        self.indexer.rules_changed();
-        self.indexer.budgets(fresh.pages, fresh.budgets);
+        self.harvest.reader().outlinks().set_scope(scope);
+        let indexer = self.indexer.clone();
+        let (pages, budgets) = (fresh.pages, fresh.budgets);
+        self.wait(async move {
+            indexer.rules_changed().await;
+            indexer.budgets(pages, budgets).await;
+        })?;
         let rates = Rates {
             host_per_sec: fresh.host_rate,
             ip_per_sec: fresh.ip_rate,

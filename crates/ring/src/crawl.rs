@@ -14,6 +14,7 @@ use crate::control::Control;
 use crate::control::hosts::Said;
 use crate::control::question::Question;
 use crate::error::{Context, Error, Result};
+use crate::inlet::Inlet;
 use crate::machine::Descriptors;
 use crate::ring::{Ring, Start};
 use crate::summary::Summary;
@@ -97,6 +98,11 @@ impl Crawl {
     /// What limits the speed, and which setting would change it.
     pub fn slow(&self) -> Result<Slow> {
         self.control.slow()
+    }
+
+    /// Where links come in that no page brought.
+    pub fn inlet(&self) -> Inlet {
+        self.control.inlet().clone()
     }
 
     /// Lets no more requests out; those that are out may end.

@@ -24,10 +24,12 @@ mod error;
 mod fetchers;
 mod harvest;
 mod indexer;
+mod inlet;
 pub mod json;
 mod log;
 mod machine;
 mod notices;
+mod reading;
 mod redirect;
 mod rejudge;
 mod repair;
@@ -42,6 +44,9 @@ mod view;
 mod watch;
 
 pub use orbweaver_config::{Config, Settings, Sources};
+pub use orbweaver_intake::LinkRule;
+pub use orbweaver_model::{CrawlUrl, Link, LinkKind, Outcome, OutcomeClass};
+
 pub use orbweaver_crawldir::{CrawlDir, Error as DirectoryError};
 
 pub use clock::steady;
@@ -51,6 +56,7 @@ pub use control::question::Question;
 pub use crawl::{Crawl, CrawlBuilder};
 pub use error::{Error, Kind, Result};
 pub use fetchers::line::Elsewhere;
+pub use inlet::{Inlet, Offered};
 pub use machine::{Descriptors, allow_many_files};
 pub use redirect::resolve;
 pub use summary::{Cut, Limit, Summary};

@@ -18,34 +18,32 @@ pub(crate) async fn pass_on(
     retry: RetryOptions,
     clock: Clock,
 ) {
-    let indexer = harvest.indexer.clone();
+    let indexer = harvest.indexer();
     while let Some(notice) = notices.recv().await {
         let at = clock();
         match notice {
-            Notice::NeedCandidates { want, reject } => indexer.wanted(want, reject),
+            Notice::NeedCandidates { want, reject } => indexer.wanted(want, reject).await,
             Notice::Refuse {
                 candidate,
                 outcome,
                 again,
             } => {
-                harvest.count_refusal(&outcome);
+                harvest.counters().count_refusal(&outcome);
                 harvest.watch_seeds(&candidate.url, &outcome, false);
                 let event = retry::refusal(&candidate, outcome, again, &retry, at);
                 harvest.given_up(&candidate, &event);
-                indexer.event(event, None);
+                indexer.event(event).await;
             }
             Notice::Return { candidates, until } => {
                 if let (Some(first), Some(until)) = (candidates.first(), until) {
-                    indexer.event(
-                        Event::Host {
-                            host: first.key.host,
-                            not_before: until,
-                        },
-                        None,
-                    );
+                    let wait = Event::Host {
+                        host: first.key.host,
+                        not_before: until,
+                    };
+                    indexer.event(wait).await;
                 }
                 let keys = candidates.iter().map(|candidate| candidate.key).collect();
-                indexer.event(Event::Return { keys }, None);
+                indexer.event(Event::Return { keys }).await;
             }
             Notice::DelayCapped {
                 origin,
@@ -55,19 +53,15 @@ pub(crate) async fn pass_on(
                 tracing::info!(origin, ?asked, ?kept, "crawl-delay capped");
             }
             Notice::Sitemaps { origin, urls } => {
-                if let Some(event) = harvest.sitemaps(&origin, &urls, at) {
-                    indexer.event(event, None);
+                let links = harvest.reader().sitemaps(&origin, &urls);
+                if !links.is_empty() {
+                    indexer.event(Event::Links { links, at }).await;
                 }
             }
-            Notice::RecallRobots { origin } => indexer.recall(origin),
+            Notice::RecallRobots { origin } => indexer.recall(origin).await,
             Notice::StoreRobots { origin, record } => {
-                indexer.event(
-                    Event::Robots {
-                        origin,
-                        robots: record,
-                    },
-                    None,
-                );
+                let robots = record;
+                indexer.event(Event::Robots { origin, robots }).await;
             }
         }
     }

@@ -92,8 +92,10 @@ impl Rejudge {
 
     /// The links of a page, from the archive. A page that redirects, and that other pages show as a picture or the like, leads
     /// on as both.
-    fn links_of(&self, entry: Entry) -> Option<Vec<NewLink>> {
-        self.harvest.shelf.as_ref()?;
+    fn links_of(&self, entry: Entry) -> Option<(Vec<NewLink>, Vec<CrawlUrl>)> {
+        if !self.harvest.archives_here() {
+            return None;
+        }
         let redirects = entry.fate.as_ref().is_some_and(is_redirect);
         let url = entry.link.url.clone();
         let found = orbweaver_store::get(self.dir.path(), &surt(&url), url.as_str());
@@ -105,14 +107,22 @@ impl Rejudge {
             }
         };
         let shown = entry.link.shown;
-        let mut visit = restore(stored?, self.harvest.candidate(entry), &self.harvest)?;
-        let mut links = self.harvest.links_again(&visit);
+        let mut visit = restore(
+            stored?,
+            self.harvest.reader().candidate(entry),
+            &self.harvest,
+        )?;
+        let mut first = self.harvest.reader().read(&visit);
+        let mut grew: Vec<CrawlUrl> = first.aside.grew.take().into_iter().collect();
+        let mut links = first.links;
         let is_page = !visit.candidate.kind.is_requisite();
         if let (true, true, Some(kind)) = (redirects, is_page, shown) {
             visit.candidate.kind = kind;
-            links.extend(self.harvest.links_again(&visit));
+            let mut as_shown = self.harvest.reader().read(&visit);
+            grew.extend(as_shown.aside.grew.take());
+            links.extend(as_shown.links);
         }
-        Some(links)
+        Some((links, grew))
     }
 }
 
@@ -127,25 +137,25 @@ fn is_redirect(fate: &Fate) -> bool {
 
 impl Judge for Rejudge {
     fn rules(&self) -> Rules {
-        let outlinks = &self.harvest.outlinks;
+        let outlinks = self.harvest.reader().outlinks();
         let text = format!("{} {}", self.settings, outlinks.seeds_in_words());
         Rules {
-            hash: self.harvest.seed.hash(&text),
+            hash: self.harvest.reader().seed().hash(&text),
             requisites: outlinks.requisites(),
         }
     }
 
     fn judge(&self, link: Link) -> NewLink {
-        self.harvest.outlinks.judge(link)
+        self.harvest.reader().outlinks().judge(link)
     }
 
     fn is_near(&self, seeds: &[CrawlUrl], host: &str) -> bool {
-        self.harvest.outlinks.is_near(seeds, host)
+        self.harvest.reader().outlinks().is_near(seeds, host)
     }
 
     fn again(&self, entry: Entry) -> Again {
         let Some(fate) = &entry.fate else {
-            return Again::Links(Vec::new());
+            return Again::Links(Vec::new(), Vec::new());
         };
         let link = match fate.refused {
             true => Some(Self::best(&entry.link)),
@@ -155,12 +165,16 @@ impl Judge for Rejudge {
         let mut links: Vec<NewLink> = (judged.into_iter())
             .filter(|new| new.refused.is_none())
             .collect();
+        let mut grew = Vec::new();
         if !fate.refused && self.has_links(&entry.link, fate) {
             match self.links_of(entry) {
-                Some(more) => links.extend(more),
+                Some((more, seeds)) => {
+                    links.extend(more);
+                    grew = seeds;
+                }
                 None => return Again::Ask,
             }
         }
-        Again::Links(links)
+        Again::Links(links, grew)
     }
 }

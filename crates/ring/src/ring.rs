@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use orbweaver_config::{Config, Settings, Sources};
 use orbweaver_crawldir::Held;
 use orbweaver_docindex::{DocIndex, IndexOptions};
-use orbweaver_intake::{Canonicalizer, Outlinks, Scope, Traps};
+use orbweaver_intake::{Canonicalizer, LinkRule, Outlinks, Scope, Traps};
 use orbweaver_model::{Clock, Event, KeySeed, Order, TransId};
 use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Shortages, Spider, SpoolDir};
 use orbweaver_store::{Archive, Recovery};
@@ -46,11 +46,13 @@ use crate::fetchers::here::Here;
 use crate::fetchers::intake::ResultIntake;
 use crate::fetchers::line::{Elsewhere, LineParts};
 use crate::fetchers::{Fetchers, Work};
-use crate::harvest::Harvest;
-use crate::indexer::{self, Gift, IndexerOptions};
+use crate::harvest::{Harvest, HarvestParts};
+use crate::indexer::{self, IndexerOptions, Supply};
+use crate::inlet::Inlet;
 use crate::log::{self, ShowLine};
 use crate::machine::{Descriptors, random};
 use crate::notices;
+use crate::reading::PageReader;
 use crate::rejudge::{Rejudge, tracking};
 use crate::seeds::SeedWatch;
 use crate::shelf::Shelf;
@@ -80,6 +82,8 @@ pub(crate) struct Start {
     pub(crate) is_demo: bool,
     /// Gets each line of the request log, too.
     pub(crate) show_log: Option<ShowLine>,
+    /// What the user decides about links.
+    pub(crate) rule: Option<Arc<dyn LinkRule>>,
 }
 
 impl Start {
@@ -175,6 +179,11 @@ impl Opened {
         let seed = self.docs.seed();
         let traps = Traps::new(settings.traps.clone(), seed, (self.clock)());
         let notices = Notices::of(start.notices.clone());
+        if !settings.has_contact && self.spider.is_some() {
+            notices.say(
+                "no contact is set; give --contact URL so that site owners can reach you".into(),
+            );
+        }
         for note in self
             .archive
             .iter()
@@ -182,24 +191,21 @@ impl Opened {
         {
             notices.add(note);
         }
-        Ok(Harvest {
-            outlinks: Outlinks::new(canonicalizer, scope, traps, seed, &settings.limits),
-            seed,
-            seen: self.docs.seen(),
-            limits: settings.limits.clone(),
-            agent: settings.agent.clone(),
-            obey_nofollow: settings.obey_nofollow,
-            sitemaps: settings.sitemaps,
+        let outlinks = Outlinks::new(canonicalizer, scope, traps, seed, &settings.limits);
+        let outlinks = match &start.rule {
+            Some(rule) => outlinks.with_rule(Arc::clone(rule)),
+            None => outlinks,
+        };
+        let (seen, policy) = (self.docs.seen(), self.policy.clone());
+        Ok(Harvest::new(HarvestParts {
+            reader: PageReader::new(outlinks, seed, seen, policy, settings),
             recrawl: settings.recrawl,
-            policy: self.policy.clone(),
             shelf: (self.archive.as_ref()).map(|(archive, _)| Shelf::new(Arc::clone(archive))),
             indexer: index.indexer.clone(),
-            promoted: Mutex::default(),
-            counters: Default::default(),
-            notices: Arc::new(notices),
+            notices,
             seeds: SeedWatch::of(&settings.seeds),
             log,
-        })
+        }))
     }
 
     /// Brings the doc index up to what the archive, the seeds and the settings say. Returns who judges by its rules.
@@ -209,13 +215,13 @@ impl Opened {
         let resumed = docs.resumed();
         if resumed {
             for seed in docs.reader().seeds() {
-                harvest.outlinks.admit_seed(&seed?);
+                harvest.reader().outlinks().admit_seed(&seed?);
             }
             if let Some((_, recovery)) = &self.archive {
                 adopt::adopt(dir, recovery, docs, harvest)?;
             }
         }
-        let links = harvest.judge_seeds(&settings.seeds);
+        let links = harvest.reader().judge_seeds(&settings.seeds);
         let at = (self.clock)();
         docs.apply([Event::Links { links, at }])?;
         if !resumed && self.archive.is_some() {
@@ -305,7 +311,8 @@ impl Ring {
     /// Builds the stages in the order of the table and starts them.
     pub(crate) fn build(mut start: Start, descriptors: Descriptors) -> Result<Self> {
         let mut opened = Opened::open(&start, descriptors)?;
-        let mut index = indexer::Running::new();
+        let results = start.settings.concurrency * 2 + 256;
+        let mut index = indexer::Running::new(results);
         let (log, log_thread) = log::prepare(&start.settings.log, start.show_log.is_some());
         // From here on the start is accepted.
         let dir = start.held.dir().clone();
@@ -319,7 +326,7 @@ impl Ring {
         let reader = opened.docs.reader();
         let followed = opened.docs.results();
         let log_thread = log_thread.map(|thread| {
-            let notices = Arc::clone(&harvest.notices);
+            let notices = Arc::clone(harvest.notices());
             let options = start.settings.log.clone();
             let show = start.show_log.take();
             thread.start(dir.path(), options, reader.clone(), show, notices)
@@ -344,7 +351,7 @@ impl Ring {
             Clock::clone(&clock),
         ));
         let (last_orders, stop) = watch::channel(false);
-        let permits = Arc::new(Semaphore::new(settings.concurrency * 2 + 256));
+        let permits = Arc::new(Semaphore::new(results));
         let intake = ResultIntake {
             urlserver: serving.handle.clone(),
             harvest: Arc::clone(&harvest),
@@ -405,6 +412,7 @@ impl Ring {
             gate,
             harvest: Arc::clone(&harvest),
             indexer: index.indexer.clone(),
+            inlet: Inlet::new(Arc::clone(&harvest), Clock::clone(&clock)),
             watch: Arc::clone(&watch),
             sources: start.sources,
         }));
@@ -455,17 +463,17 @@ fn start_index(
     };
     let give_to = urlserver.clone();
     let runtime = tokio::runtime::Handle::current();
-    let give = move |gift| {
+    let give = move |supply| {
         runtime.block_on(async {
             // The URL server ends only when the crawl does; what it does not take stays claimed.
-            match gift {
+            match supply {
                 // Reading it may take milliseconds, for which the index does not wait. The URL server asks for
                 // a few at once.
-                Gift::Robots(origin, kept) => {
+                Supply::Robots(origin, kept) => {
                     let give_to = give_to.clone();
                     tokio::spawn(async move { give_to.known_robots(origin, kept).await });
                 }
-                Gift::Candidates(candidates, paces) => {
+                Supply::Candidates(candidates, paces) => {
                     if !paces.is_empty() {
                         let _ = give_to.known_paces(paces).await;
                     }

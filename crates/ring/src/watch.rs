@@ -28,7 +28,7 @@ use self::status::Status;
 use self::why::Why;
 use crate::error::Result;
 use crate::harvest::Harvest;
-use crate::indexer::Standing;
+use crate::indexer::Published;
 use crate::sync::lock;
 
 /// The state of a crawl while it runs.
@@ -40,7 +40,7 @@ pub(crate) struct Watch {
     harvest: Arc<Harvest>,
     /// None when the store is elsewhere.
     archive: Option<Arc<Archive>>,
-    standing: Arc<Mutex<Standing>>,
+    standing: Published,
     reader: Reader,
     /// What the store complains of, while it does.
     trouble: Arc<Mutex<Option<String>>>,
@@ -61,7 +61,7 @@ pub(crate) struct Watched {
     pub(crate) urlserver: Handle,
     pub(crate) harvest: Arc<Harvest>,
     pub(crate) archive: Option<Arc<Archive>>,
-    pub(crate) standing: Arc<Mutex<Standing>>,
+    pub(crate) standing: Published,
     pub(crate) reader: Reader,
     pub(crate) trouble: Arc<Mutex<Option<String>>>,
     pub(crate) settings: Settings,
@@ -106,7 +106,7 @@ impl Watch {
 
     /// What there is to tell a person since the last call.
     pub(crate) fn messages(&self) -> Vec<String> {
-        self.harvest.notices.news()
+        self.harvest.notices().news()
     }
 
     /// What keeps the crawl from writing, most general cause first.
@@ -139,7 +139,7 @@ impl Watch {
     pub(crate) async fn refresh(&self) {
         let census = self.census().await;
         let queued = lock(&self.standing).ledger.queued;
-        let counters = &self.harvest.counters;
+        let counters = self.harvest.counters();
         let seconds = self.began.elapsed().as_secs_f64();
         let pages = counters.documents.load(Ordering::Relaxed);
         let rate = lock(&self.rate).at(seconds, pages);
@@ -153,7 +153,7 @@ impl Watch {
             in_flight: census.orders,
             failed: counters.failed.load(Ordering::Relaxed),
             limited_by: self.slow(&census).limit,
-            notices: self.harvest.notices.all(),
+            notices: self.harvest.notices().all(),
         };
         *lock(&self.progress) = progress;
     }
@@ -192,7 +192,7 @@ impl Watch {
         let key = url.key(self.reader.seed());
         let whereabouts = self.urlserver.whereis(url.clone(), key).await.ok();
         let settings = self.settings();
-        let scope = |link: &Link| self.harvest.outlinks.scope_verdict(link);
+        let scope = |link: &Link| self.harvest.reader().outlinks().scope_verdict(link);
         why::gather(
             url,
             &why::Sources {

@@ -1,9 +1,11 @@
 //! Describing a crawl before it begins.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use orbweaver_config::{Config, Settings, Sources};
 use orbweaver_crawldir::CrawlDir;
+use orbweaver_intake::LinkRule;
 
 use super::Crawl;
 use crate::error::{Error, Result};
@@ -20,6 +22,7 @@ pub struct CrawlBuilder {
     fetching: Fetching,
     is_demo: bool,
     show_log: Option<Box<dyn Fn(&str) + Send>>,
+    rule: Option<Arc<dyn LinkRule>>,
 }
 
 impl CrawlBuilder {
@@ -30,6 +33,7 @@ impl CrawlBuilder {
             fetching: Fetching::Here,
             is_demo: false,
             show_log: None,
+            rule: None,
         }
     }
 
@@ -79,6 +83,12 @@ impl CrawlBuilder {
         self
     }
 
+    /// Decides about links beyond the scope: which are followed, and in which order.
+    pub fn rule(mut self, rule: impl LinkRule + 'static) -> Self {
+        self.rule = Some(Arc::new(rule));
+        self
+    }
+
     /// Calls back with each line of the request log.
     pub fn on_request(mut self, show: impl Fn(&str) + Send + 'static) -> Self {
         self.show_log = Some(Box::new(show));
@@ -123,6 +133,7 @@ impl CrawlBuilder {
             notices,
             is_demo: self.is_demo,
             show_log: self.show_log,
+            rule: self.rule,
         })
     }
 

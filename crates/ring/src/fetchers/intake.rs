@@ -47,7 +47,7 @@ impl ResultIntake {
             Subject::Robots(url) => {
                 let done = self.judge_robots(&url, &result);
                 let _ = self.urlserver.done(trans, done).await;
-                self.keep_robots(&url, &result);
+                self.keep_robots(&url, &result, permit);
             }
         }
     }
@@ -58,20 +58,24 @@ impl ResultIntake {
         let _ = self.urlserver.given_up(order.trans).await;
         if let Subject::Page(candidate) = order.subject {
             let keys = vec![candidate.key];
-            self.harvest.indexer.event(Event::Return { keys }, permit);
+            let event = Event::Return { keys };
+            match permit {
+                Some(permit) => self.harvest.indexer().report(event, permit),
+                None => self.harvest.indexer().event(event).await,
+            }
         }
     }
 
     /// What the URL server is to hear of a robots.txt.
     pub(crate) fn judge_robots(&self, url: &CrawlUrl, result: &FetchResult) -> Done {
-        let (moved_to, _) = redirect::location(url, result, &self.harvest.outlinks);
+        let (moved_to, _) = redirect::location(url, result, self.harvest.reader().outlinks());
         Done::robots(result, moved_to, retry::asked_for(result))
     }
 
     /// What the URL server is to hear when the order is over, and whether it is repeated. A host that asks for
     /// patience gets it at once, before its place is free, lest the next order slip out.
     pub(crate) async fn judge(&self, visit: &Visit) -> (Done, Decision) {
-        let decision = retry::decide(visit, &self.retry, &self.harvest.limits);
+        let decision = retry::decide(visit, &self.retry, self.harvest.reader().limits());
         if let Decision::Again {
             due,
             whole_host: true,
@@ -83,7 +87,7 @@ impl ResultIntake {
                 host: candidate.key.host,
                 not_before: due,
             };
-            self.harvest.indexer.event(wait, None);
+            self.harvest.indexer().event(wait).await;
         }
         (Done::page(&visit.result), decision)
     }
@@ -97,8 +101,13 @@ impl ResultIntake {
     }
 
     /// Archives a robots.txt, which the URL server reads itself.
-    pub(crate) fn keep_robots(&self, url: &CrawlUrl, result: &FetchResult) {
+    pub(crate) fn keep_robots(
+        &self,
+        url: &CrawlUrl,
+        result: &FetchResult,
+        permit: OwnedSemaphorePermit,
+    ) {
         (self.harvest).watch_seeds(url, &result.outcome, result.exchange.is_some());
-        self.harvest.robots(url, result);
+        self.harvest.robots(url, result, permit);
     }
 }

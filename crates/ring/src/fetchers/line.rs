@@ -10,7 +10,7 @@ mod results;
 mod spiders;
 mod window;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -34,7 +34,7 @@ use self::spiders::{Heard, Spider};
 use super::gate::SendGate;
 use super::intake::ResultIntake;
 use super::{Fetchers, LAST_REQUESTS, Work};
-use crate::indexer::Standing;
+use crate::indexer::Published;
 use crate::sync::lock;
 
 /// Words of spiders that wait to be taken in.
@@ -59,7 +59,7 @@ pub(crate) struct LineParts {
     /// Results that may be on their way to the doc index.
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) reader: Reader,
-    pub(crate) standing: Arc<Mutex<Standing>>,
+    pub(crate) standing: Published,
     /// How far results are folded.
     pub(crate) followed: u64,
     pub(crate) clock: Clock,
@@ -74,7 +74,7 @@ pub(crate) struct Line {
     intake: ResultIntake,
     permits: Arc<Semaphore>,
     reader: Reader,
-    standing: Arc<Mutex<Standing>>,
+    standing: Published,
     clock: Clock,
     head_first: bool,
     orders: Orders,
@@ -391,7 +391,7 @@ impl Line {
                 revisit: None,
                 archived: None,
             };
-            self.intake.harvest.indexer.event(event, None);
+            self.intake.harvest.indexer().event(event).await;
         } else {
             over.done.robots = Some(RobotsAnswer::Unavailable { status: 404 });
         }

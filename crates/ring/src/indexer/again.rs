@@ -1,11 +1,9 @@
 //! Judging again: URLs that other rules or a better link may let in, and pages whose links that concerns.
 
+use orbweaver_docindex::{DocIndex, Entry};
+use orbweaver_model::{CrawlUrl, Event, Link, NewLink, Outcome, OutcomeClass, Rules, Timestamp};
+
 use crate::error::Result;
-
-use orbweaver_docindex::Entry;
-use orbweaver_model::{CrawlUrl, Event, Link, NewLink, OutcomeClass, Rules};
-
-use super::Work;
 
 /// URLs that are judged again between two looks at what has arrived.
 const AT_ONCE: usize = 32;
@@ -24,28 +22,57 @@ pub(crate) trait Judge: Send {
 
 /// What follows when a finished URL is judged again.
 pub(crate) enum Again {
-    /// These links, which may be none.
-    Links(Vec<NewLink>),
+    /// These links, which may be none, and the seeds that have made the scope larger by that.
+    Links(Vec<NewLink>, Vec<CrawlUrl>),
     /// Its links are needed and are not kept here.
     Ask,
 }
 
-/// What has changed in the rules since they were last applied to what is refused.
-#[derive(Default)]
-pub(crate) struct Changed {
-    /// Seeds that have made the scope larger.
-    pub(super) seeds: Vec<CrawlUrl>,
+/// The rules, and what has changed in them since they were last applied to what is refused.
+pub(super) struct Rejudging {
+    judge: Box<dyn Judge>,
+    /// Seeds that have made the scope larger. Filled by messages, emptied with each step.
+    seeds: Vec<CrawlUrl>,
     /// Everything may have changed.
-    pub(super) all: bool,
+    all: bool,
     /// The scope has grown in this run: verdicts that were made before may still arrive.
-    pub(super) ever: bool,
+    ever: bool,
+    /// There may be more to be judged again.
+    more: bool,
 }
 
-impl Work {
+impl Rejudging {
+    pub(super) fn new(judge: Box<dyn Judge>) -> Self {
+        Self {
+            judge,
+            seeds: Vec::new(),
+            all: false,
+            ever: false,
+            more: false,
+        }
+    }
+
+    /// True while there may be more to be judged again.
+    pub(super) fn has_more(&self) -> bool {
+        self.more
+    }
+
+    /// This seed has made the scope larger.
+    pub(super) fn scope_grew(&mut self, seed: CrawlUrl) {
+        self.seeds.push(seed);
+        self.ever = true;
+    }
+
+    /// The rules are others now.
+    pub(super) fn rules_changed(&mut self) {
+        self.all = true;
+        self.ever = true;
+    }
+
     /// Verdicts that a worker has made by rules that have changed since are made again, before they are folded: nobody
     /// would look at them a second time.
     pub(super) fn judge_late(&self, events: &mut [Event]) {
-        if !self.changed.ever {
+        if !self.ever {
             return;
         }
         for event in events {
@@ -53,8 +80,7 @@ impl Work {
                 continue;
             };
             for new in links {
-                let by_scope =
-                    |why: &orbweaver_model::Outcome| why.class == OutcomeClass::DeniedPolicy;
+                let by_scope = |why: &Outcome| why.class == OutcomeClass::DeniedPolicy;
                 if new.refused.as_ref().is_some_and(by_scope) {
                     *new = self.judge.judge(new.link.clone());
                 }
@@ -62,22 +88,26 @@ impl Work {
         }
     }
 
-    /// Judges some of what is to be judged again. True when there may be more.
-    pub(super) fn judge_again(&mut self) -> Result<bool> {
-        self.mark_changed()?;
-        let found = self.index.to_reconsider(AT_ONCE)?;
+    /// Judges some of what is to be judged again. True when that changed the index.
+    pub(super) fn step(&mut self, index: &mut DocIndex, at: Timestamp) -> Result<bool> {
+        let marked = self.mark(index)?;
+        let found = index.to_reconsider(AT_ONCE)?;
+        self.more = !found.is_empty();
         if found.is_empty() {
-            return Ok(false);
+            return Ok(marked);
         }
-        let at = (self.clock)();
         let mut keys = Vec::new();
         let mut ask = Vec::new();
         let mut events = Vec::new();
         for (key, entry) in found {
             keys.push(key);
             match self.judge.again(entry) {
-                Again::Links(links) if links.is_empty() => {}
-                Again::Links(links) => events.push(Event::Links { links, at }),
+                Again::Links(links, grew) => {
+                    grew.into_iter().for_each(|seed| self.scope_grew(seed));
+                    if !links.is_empty() {
+                        events.push(Event::Links { links, at });
+                    }
+                }
                 Again::Ask => ask.push(key),
             }
         }
@@ -87,23 +117,20 @@ impl Work {
         if !ask.is_empty() {
             all.push(Event::Reopen { keys: ask, at });
         }
-        self.index.apply(all)?;
-        self.dirty = true;
+        index.apply(all)?;
         Ok(true)
     }
 
-    fn mark_changed(&mut self) -> Result<()> {
-        if self.changed.seeds.is_empty() && !self.changed.all {
-            return Ok(());
+    fn mark(&mut self, index: &mut DocIndex) -> Result<bool> {
+        if self.seeds.is_empty() && !self.all {
+            return Ok(false);
         }
-        let (judge, changed) = (&self.judge, &self.changed);
-        let near = |host: &str| changed.all || judge.is_near(&changed.seeds, host);
-        self.index.rules_changed(&near, false)?;
+        let near = |host: &str| self.all || self.judge.is_near(&self.seeds, host);
+        index.rules_changed(&near, false)?;
         let rules = self.judge.rules();
-        self.index.apply([Event::Judged { rules }])?;
-        self.changed.seeds.clear();
-        self.changed.all = false;
-        self.dirty = true;
-        Ok(())
+        index.apply([Event::Judged { rules }])?;
+        self.seeds.clear();
+        self.all = false;
+        Ok(true)
     }
 }

@@ -1,26 +1,37 @@
 //! A disk that is full or fails under the doc index: waited for, opened again, and taken up where it failed.
 
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::error::{Error, Result};
 use tracing::warn;
 
-use orbweaver_docindex::Error as Trouble;
+use orbweaver_crawldir::Presence;
+use orbweaver_docindex::{DocIndex, Error as Trouble};
 
-use super::Work;
+use super::standing::Published;
+use crate::error::{Error, Result};
+use crate::sync::lock;
 
 /// Time between two attempts at something for which the disk fails.
 const MENDING: Duration = Duration::from_millis(500);
 /// Attempts when the crawl is ending: a disk that stumbles is waited for, one that is broken is not.
 const LAST_ATTEMPTS: u32 = 8;
 
-impl Work {
-    /// Opens the index again until that works, and takes up where it failed. Told to stop meanwhile it
-    /// gives up soon: what the index has not got is in the archive or will be asked for again.
-    pub(super) fn mend(&mut self, error: Error, before: u64) -> Result<()> {
+/// What mending needs to know.
+pub(super) struct Mender {
+    /// Whether the crawl directory is still there; an index is not opened again in the place of one that is gone.
+    pub(super) presence: Presence,
+    pub(super) standing: Published,
+    pub(super) stopping: Arc<AtomicBool>,
+}
+
+impl Mender {
+    /// Opens the index again until that works, and takes up where it failed: what was handed out after the batch `before` did
+    /// not get on its way. Told to stop meanwhile it gives up soon: what the index has not got is in the archive or will be
+    /// asked for again.
+    pub(super) fn mend(&self, index: &mut DocIndex, error: Error, before: u64) -> Result<()> {
         let mut error = error;
         let mut last_attempts = 0;
         loop {
@@ -30,12 +41,13 @@ impl Work {
             if !known.is_trouble() {
                 return Err(error);
             }
-            if !self.options.presence.holds() {
-                return Err(self.options.presence.gone().into());
+            if !self.presence.holds() {
+                return Err(self.presence.gone().into());
             }
             self.complain(&error);
             last_attempts += u32::from(self.stopping.load(Ordering::Relaxed));
-            match self.take_up(known, before) {
+            let mended = index.recover(known).and_then(|()| index.take_back(before));
+            match mended {
                 Ok(()) => break,
                 Err(_) if last_attempts >= LAST_ATTEMPTS => return Err(error),
                 // The first complaint says what happened; that the index is closed since then is no news.
@@ -45,20 +57,12 @@ impl Work {
             thread::sleep(MENDING);
         }
         warn!("the doc index is at work again");
-        self.confirm();
-        self.synced = Instant::now();
         Ok(())
-    }
-
-    fn take_up(&mut self, trouble: &Trouble, before: u64) -> Result<(), Trouble> {
-        self.index.recover(trouble)?;
-        // Candidates that were claimed but did not get on their way.
-        self.index.take_back(before)
     }
 
     fn complain(&self, error: &Error) {
         let said = error.to_string();
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut standing = lock(&self.standing);
         if standing.trouble.as_ref() != Some(&said) {
             warn!(error = said, "the doc index waits for its disk");
             standing.trouble = Some(said);

@@ -26,7 +26,7 @@ impl Ring {
         let waits_until = lock(&self.index.standing).waits_until;
         if let Ok(unasked) = self.urlserver.drain().await {
             let keys = unasked.iter().map(|candidate| candidate.key).collect();
-            self.index.indexer.event(Event::Return { keys }, None);
+            self.index.indexer.event(Event::Return { keys }).await;
         }
         self.last_orders.send_replace(true);
         self.watch.refresh().await;
@@ -35,7 +35,7 @@ impl Ring {
         let close = move || archive.map_or(Ok(()), |archive| archive.close());
         let stored = tokio::task::spawn_blocking(close).await;
         if let Some(thread) = self.log_thread {
-            let log = self.harvest.log.clone();
+            let log = self.harvest.log().clone();
             let _ = tokio::task::spawn_blocking(move || thread.finish(&log)).await;
         }
         self.index.indexer.stop();
@@ -65,16 +65,16 @@ impl Ring {
             Reason::Idle(_) | Reason::Told => None,
         };
         let harvest = Arc::clone(&self.harvest);
-        let mut notices = harvest.notices.all();
+        let mut notices = harvest.notices().all();
         notices.extend(trapped);
         Ok(Summary {
             stopped: reason == Reason::Told,
             limit,
             next: waits_until.map(moment),
             seconds: began.elapsed().as_secs_f64(),
-            pages: harvest.counters.documents.load(Ordering::Relaxed),
+            pages: harvest.counters().documents.load(Ordering::Relaxed),
             status,
-            cut: harvest.counters.cut.now(),
+            cut: harvest.counters().cut.now(),
             why_nothing,
             notices,
         })

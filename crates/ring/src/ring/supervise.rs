@@ -73,21 +73,21 @@ impl Ring {
         let harvest = &self.harvest;
         let lost = self.watch.lost();
         if let Some(lost) = lost.filter(|lost| said_lost.as_ref() != Some(lost)) {
-            harvest.notices.say(lost.clone());
+            harvest.notices().say(lost.clone());
             *said_lost = Some(lost);
         }
-        let answers = harvest.counters.answers.load(Ordering::Relaxed);
+        let answers = harvest.counters().answers.load(Ordering::Relaxed);
         let elapsed = self.watch.began().elapsed();
-        harvest.seeds.look(elapsed, answers, &harvest.notices);
+        harvest.seeds().look(elapsed, answers, harvest.notices());
         if let Some(what) = self.shortages.take() {
-            harvest.notices.add(format!(
+            harvest.notices().add(format!(
                 "this machine has no connection to spare ({what}); requests wait for one, and no server is blamed: ulimit -n, or a lower --concurrency"
             ));
         }
         let trouble = self.watch.trouble();
         if trouble != *said {
             let sentence = trouble.as_deref().unwrap_or("the store writes again");
-            harvest.notices.say(sentence.to_owned());
+            harvest.notices().say(sentence.to_owned());
             *said = trouble;
         }
     }

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use orbweaver_model::{Column, FetchResult, Outcome, OutcomeClass, Truncation};
+use orbweaver_spider::IN_PART;
+
 use crate::summary::Cut;
 
 /// What the progress line counts as it happens.
@@ -17,6 +20,37 @@ pub(crate) struct Counters {
     pub(crate) bytes: AtomicU64,
     /// Documents that were cut, by what cut them.
     pub(crate) cut: CutCounters,
+}
+
+impl Counters {
+    /// Counts a URL that the URL server gave up.
+    pub(crate) fn count_refusal(&self, outcome: &Outcome) {
+        if outcome.class.column() == Column::Failed {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an answer.
+    pub(crate) fn count(&self, result: &FetchResult, outcome: &Outcome) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(result.wire_bytes, Ordering::Relaxed);
+        if outcome.reason == IN_PART {
+            self.cut.in_part.fetch_add(1, Ordering::Relaxed);
+        }
+        if outcome.class == OutcomeClass::Truncated {
+            let counter = match result.exchange.as_ref().and_then(|it| it.truncated) {
+                Some(Truncation::Length) => &self.cut.by_size,
+                Some(Truncation::Time) => &self.cut.by_time,
+                Some(Truncation::Disconnect) | None => &self.cut.by_server,
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        if outcome.class.is_document() {
+            self.documents.fetch_add(1, Ordering::Relaxed);
+        } else if outcome.class.column() == Column::Failed {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Documents that are not whole.

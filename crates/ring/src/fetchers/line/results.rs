@@ -44,7 +44,7 @@ impl Line {
                     }
                 }
                 let event = Event::Results { position };
-                self.intake.harvest.indexer.event(event, None);
+                self.intake.harvest.indexer().event(event).await;
             }
         }
     }
@@ -54,7 +54,8 @@ impl Line {
             Some((number, order, sent)) => {
                 let now = (self.clock)();
                 let took = Duration::from_millis(record.millis.into());
-                let result = restore::result(record, sent, now, &self.intake.harvest.limits);
+                let result =
+                    restore::result(record, sent, now, self.intake.harvest.reader().limits());
                 let result = FetchResult {
                     connected: result.exchange.is_some().then_some(order.ip),
                     ..result
@@ -79,7 +80,7 @@ impl Line {
         let done = match order.subject {
             Subject::Robots(url) => {
                 let done = self.intake.judge_robots(&url, &result);
-                self.intake.keep_robots(&url, &result);
+                self.intake.keep_robots(&url, &result, permit);
                 done
             }
             Subject::Page(candidate) => {
@@ -102,12 +103,12 @@ impl Line {
         let Some(permit) = self.permit().await else {
             return;
         };
-        let harvest = &self.intake.harvest;
+        let reader = self.intake.harvest.reader();
         let Ok(url) = CrawlUrl::from_canonical(&record.url) else {
             return;
         };
         // The robots.txt of a time before is asked for again; a finished URL was sent twice.
-        let entry = match self.reader.entry(url.key(harvest.seed)) {
+        let entry = match self.reader.entry(url.key(reader.seed())) {
             Ok(Some(entry)) if record.doc_id != 0 => entry,
             Ok(_) => return,
             Err(error) => {
@@ -119,9 +120,9 @@ impl Line {
             return;
         }
         let visit = Visit {
-            candidate: harvest.candidate(entry),
+            candidate: reader.candidate(entry),
             ip: None,
-            result: restore::result(record, None, (self.clock)(), &harvest.limits),
+            result: restore::result(record, None, (self.clock)(), reader.limits()),
         };
         let (_, decision) = self.intake.judge(&visit).await;
         self.intake.keep(visit, decision, permit);
