@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use orbweaver_coldstore::{Damage, hex};
 use orbweaver_model::{Column, UrlKey};
 
-use crate::damage::{Damage, hex};
 use crate::error::{Error, Result};
 use crate::keyspaces::legible;
 use crate::keyspaces::{queue_key, read_due_key};
@@ -29,7 +29,7 @@ pub struct Finding {
 pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
     let store = reader.store();
     let damage = match &reader.cold {
-        Some(cold) => cold.survey(legible),
+        Some(cold) => cold.survey(),
         None => damaged_records(&store)?,
     };
     if !damage.is_empty() {

@@ -143,6 +143,20 @@ fn is_damage(error: &fjall::Error) -> bool {
     }
 }
 
+impl From<orbweaver_coldstore::Error> for Error {
+    fn from(error: orbweaver_coldstore::Error) -> Self {
+        use orbweaver_coldstore::Error as Cold;
+        match error {
+            Cold::InUse(path) => Self::InUse(path),
+            Cold::Damaged { .. } => Self::Record {
+                keyspace: "files",
+                why: error.to_string(),
+            },
+            Cold::Io(error) => Self::Store(error.into()),
+        }
+    }
+}
+
 impl From<fjall::Error> for Error {
     fn from(error: fjall::Error) -> Self {
         Self::Store(error)

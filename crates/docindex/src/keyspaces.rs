@@ -27,14 +27,22 @@ macro_rules! keyspaces {
         }
 
         impl Tables {
-            /// Makes each by its name.
-            pub(crate) fn each(mut make: impl FnMut(&'static str) -> Result<Table>) -> Result<Self> {
-                Ok(Self { $($name: make(stringify!($name))?,)* })
+            /// Makes each by its place and name.
+            pub(crate) fn each(
+                mut make: impl FnMut(usize, &'static str) -> Result<Table>,
+            ) -> Result<Self> {
+                let mut places = 0..;
+                Ok(Self {
+                    $($name: make(places.next().unwrap_or_default(), stringify!($name))?,)*
+                })
             }
 
             /// Every call to these fails.
             pub(crate) fn closed() -> Self {
-                Self { $($name: Table::closed(stringify!($name)),)* }
+                let mut places = 0..;
+                Self {
+                    $($name: Table::closed(places.next().unwrap_or_default(), stringify!($name)),)*
+                }
             }
 
             /// All of them.

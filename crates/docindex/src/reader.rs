@@ -12,16 +12,15 @@ use std::time::{Duration, Instant};
 use fjall::{UserKey, UserValue};
 use serde::de::DeserializeOwned;
 
+use orbweaver_coldstore::{Damage, Hold, survey};
 use orbweaver_model::{CrawlUrl, KeySeed, RobotsRecord, Timestamp, UrlKey};
 
-use crate::cold::{Cold, Hold};
-use crate::damage::Damage;
+use crate::cold::Cold;
 use crate::error::{Error, Result};
 use crate::keyspaces::queue_key;
 use crate::ledger::Ledger;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, decode};
 use crate::store::Store;
-use crate::survey;
 use crate::tables::{Row, Scan};
 
 /// How long a reader waits for another; a listing of millions of URLs that nobody reads may take for ever.

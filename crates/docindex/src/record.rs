@@ -90,7 +90,8 @@ pub struct Fate {
     pub earlier: Vec<Attempt>,
     /// What the last successful visit left for the next one.
     pub revisit: Option<Box<Revisit>>,
-    /// Where its newest capture lies in the archive, whatever the attempts since came to.
+    /// Where its newest capture lies in the archive, whatever the attempts since came to: the newest that has the
+    /// document, when the server has said since that it did not change.
     pub capture: Option<CapturePlace>,
 }
 

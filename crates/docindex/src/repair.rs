@@ -5,12 +5,13 @@
 
 use std::path::Path;
 
+use orbweaver_coldstore::survey;
+
 use crate::check::check;
 use crate::error::{Error, Result};
 use crate::reader::{Reader, Shared};
 use crate::salvage::{reconcile, rescue};
 use crate::store::Store;
-use crate::survey;
 
 /// Repairs the index of a crawl that does not run; what was done, in words. Nothing is written when nothing is wrong.
 pub fn repair(path: &Path, memory: u64) -> Result<Vec<String>> {

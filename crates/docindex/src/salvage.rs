@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
+use orbweaver_coldstore::Hold;
 use orbweaver_model::{KeySeed, Timestamp, UrlKey};
 
-use crate::cold::{Cold, Hold};
+use crate::cold::Cold;
 use crate::error::{Error, Result};
 use crate::fold::claims::open_claims;
 use crate::keyspaces::{due_key, legible, queue_key, read_due_key};
@@ -29,7 +30,7 @@ const GROUP: usize = 4096;
 pub(crate) fn rescue(path: &Path, memory: u64, must: bool) -> Result<Option<String>> {
     let old = Cold::open(path, memory, Hold::Alone)?;
     old.check_format(path)?;
-    if !must && old.survey(legible).is_empty() {
+    if !must && old.survey().is_empty() {
         return Ok(None);
     }
     let kept = salvage(path, memory, &old).map_err(|error| unopenable(path, error))?;

@@ -13,15 +13,14 @@ use fjall::config::PartitioningPolicy;
 use fjall::{AbstractTree, Database, KeyspaceCreateOptions, PersistMode};
 use serde::de::DeserializeOwned;
 
+use orbweaver_coldstore::survey;
 use orbweaver_model::UrlKey;
 
 use crate::error::{Error, Result};
 use crate::faults;
-use crate::keyspaces::Tables;
+use crate::keyspaces::{NAMES, Tables};
 use crate::record::{FORMAT, Fate, decode};
-use crate::survey;
 use crate::tables::{Table, View};
-use crate::tx::Tx;
 
 /// The extension of a store that is being made, before the number of the process.
 const UNFINISHED: &str = "new-";
@@ -76,10 +75,24 @@ impl Store {
 
     /// Opens a store that is there.
     pub(crate) fn reopen(path: &Path, memory: u64) -> Result<Self> {
-        let last = survey::inspect(path)?;
+        let last = survey::inspect(path, NAMES.len())?;
         let store = Self::open_at(path, memory)?;
-        survey::agree(&store, last)?;
+        store.agrees(last)?;
         Ok(store)
+    }
+
+    /// Fails when tables hold what no journal does. Every commit is in a journal first, and the last one stays there until
+    /// the next; but tables reach the disk by themselves, so that a power cut may leave some keyspaces ahead of others.
+    fn agrees(&self, last: Option<u64>) -> Result<()> {
+        let tables = self.tables().into_iter().filter_map(Table::keyspace);
+        let newest = tables.filter_map(|keyspace| keyspace.tree.get_highest_persisted_seqno());
+        match newest.max() > last {
+            true => Err(Error::Record {
+                keyspace: "journal",
+                why: survey::END_IS_LOST.into(),
+            }),
+            false => Ok(()),
+        }
     }
 
     /// Makes the store beside its place and moves it there when it is whole, for one that a kill left half
@@ -137,7 +150,9 @@ impl Store {
                 .filter_block_partitioning_policy(PartitioningPolicy::all(true))
                 .index_block_partitioning_policy(PartitioningPolicy::all(true))
         };
-        let open = |name| -> Result<Table> { Ok(Table::new(name, db.keyspace(name, options)?)) };
+        let open = |place, name: &'static str| -> Result<Table> {
+            Ok(Table::new(place, name, db.keyspace(name, options)?))
+        };
         let keyspaces = Self {
             tables: Tables::each(open)?,
             // Four are much in use, each with one that fills and one or two on their way to disk: a quarter
@@ -153,9 +168,9 @@ impl Store {
     fn check_format(&self, path: &Path) -> Result<()> {
         match self.meta.get("format")?.as_deref() {
             None => {
-                let mut tx = Tx::new(self);
-                tx.put_raw(&self.meta, b"format", &[FORMAT]);
-                tx.commit()
+                faults::call()?;
+                let meta = self.meta.keyspace().ok_or(Error::Stopped)?;
+                Ok(meta.insert("format", [FORMAT])?)
             }
             Some([FORMAT]) => Ok(()),
             Some(other) => Err(Error::Version {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use fjall::{Keyspace, Readable, Slice, Snapshot, UserKey, UserValue};
 
-use crate::cold::{Merge, Space};
+use orbweaver_coldstore::{Keys, Merge, Space};
+
 use crate::error::{Error, Result};
 use crate::faults;
-use crate::keyspaces::NAMES;
 
 /// A keyspace.
 #[derive(Clone)]
@@ -33,23 +33,29 @@ enum Source {
 }
 
 impl Table {
-    pub(crate) fn new(name: &'static str, keyspace: Keyspace) -> Self {
-        Self::from(name, Source::Store(keyspace))
-    }
-
-    pub(crate) fn closed(name: &'static str) -> Self {
-        Self::from(name, Source::Closed)
-    }
-
-    pub(crate) fn cold(name: &'static str, space: Arc<Space>) -> Self {
-        Self::from(name, Source::Cold(space))
-    }
-
-    fn from(name: &'static str, source: Source) -> Self {
-        let place = NAMES.iter().position(|listed| *listed == name);
+    pub(crate) fn new(place: usize, name: &'static str, keyspace: Keyspace) -> Self {
+        let source = Source::Store(keyspace);
         Self {
-            place: place.unwrap_or(NAMES.len()),
             name,
+            place,
+            source,
+        }
+    }
+
+    pub(crate) fn closed(place: usize, name: &'static str) -> Self {
+        let source = Source::Closed;
+        Self {
+            name,
+            place,
+            source,
+        }
+    }
+
+    pub(crate) fn cold(place: usize, name: &'static str, space: Arc<Space>) -> Self {
+        let source = Source::Cold(space);
+        Self {
+            name,
+            place,
             source,
         }
     }
@@ -128,9 +134,6 @@ impl Table {
         Error::reading(self.name, error)
     }
 }
-
-/// A range of keys.
-pub(crate) type Keys = (Bound<Slice>, Bound<Slice>);
 
 pub(crate) fn owned<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Keys {
     let own = |bound: Bound<&K>| bound.map(|key| Slice::from(key.as_ref()));

@@ -13,13 +13,14 @@ use fjall::{Database, Slice};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use orbweaver_coldstore::Keys;
 use orbweaver_model::UrlKey;
 
 use crate::error::{Error, Result};
 use crate::faults;
 use crate::record::{Fate, LinkRecord, decode, encode};
 use crate::store::Store;
-use crate::tables::{Keys, Row, Scan, Table, owned};
+use crate::tables::{Row, Scan, Table, owned};
 
 /// What a transaction does to one keyspace: a value, or none where the record goes.
 type Writes = BTreeMap<Slice, Option<Slice>>;

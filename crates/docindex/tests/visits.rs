@@ -428,6 +428,20 @@ fn the_place_of_the_newest_capture_is_kept() {
     assert_eq!(kept(&index), place(20));
     assert_eq!(index.reader().followed().unwrap(), Some(8), "as it is told");
     assert_eq!(index.candidates(&want(1), at(100)).unwrap().len(), 1);
+    let mut same = visit("http://a/1", 2, 200);
+    if let Event::Done {
+        report,
+        archived: kept,
+        ..
+    } = &mut same
+    {
+        report.status = Some(304);
+        *kept = archived(40, 10);
+    }
+    index.apply([same]).unwrap();
+    assert_eq!(kept(&index), place(20), "the document is in the one before");
+    assert_eq!(index.followed(), Some(10));
+    assert_eq!(index.candidates(&want(1), at(200)).unwrap().len(), 1);
     index.apply([denied("http://a/1", 500)]).unwrap();
     assert_eq!(kept(&index), place(20), "nobody was asked");
 }

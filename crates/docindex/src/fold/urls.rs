@@ -146,8 +146,8 @@ impl Fold {
             asked: asked || was_asked,
             refused: false,
             due: None,
+            capture: newest(capture, before.as_ref(), report.status),
             report,
-            capture: capture.or(captured(before.as_ref())),
             earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             revisit: revisit.cloned().map(Box::new),
         };
@@ -188,7 +188,7 @@ impl Fold {
             asked: asked || was_asked,
             refused: false,
             revisit: before.as_ref().and_then(|fate| fate.revisit.clone()),
-            capture: capture.or(captured(before.as_ref())),
+            capture: newest(capture, before.as_ref(), report.status),
             earlier: before.map(Fate::into_earlier).unwrap_or_default(),
             attempts: attempts.saturating_add(1),
             due: Some(due),
@@ -253,6 +253,19 @@ impl Fold {
         let host = self.hosts.touch(key.host);
         host.record.queued = host.record.queued.saturating_sub(1);
         tx.put(&tx.store().fates, &key.to_bytes(), &fate);
+    }
+}
+
+/// The newest capture of a URL with this attempt. An answer that the document is as it was (304) has none in it, so that
+/// the capture before stays the one to read.
+fn newest(
+    capture: Option<CapturePlace>,
+    before: Option<&Fate>,
+    status: Option<u16>,
+) -> Option<CapturePlace> {
+    match status {
+        Some(304) => captured(before).or(capture),
+        _ => capture.or(captured(before)),
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use lsm_tree::{InternalValue, SeqNo, Slice};
 
-use super::table::{Keys, Rows, TableFile};
+use crate::table::{Keys, Rows, TableFile};
 
 /// What a journal says of a key: when, and the value; none when it was removed.
 type Fresh = (SeqNo, Option<Slice>);
 
 /// A keyspace.
 #[derive(Default)]
-pub(crate) struct Space {
+pub struct Space {
     pub(crate) tables: Vec<Arc<TableFile>>,
     fresh: BTreeMap<Slice, Fresh>,
 }
@@ -31,7 +31,8 @@ impl Space {
         self.tables.iter().filter_map(|table| table.newest()).max()
     }
 
-    pub(crate) fn get(&self, key: &[u8]) -> Option<Slice> {
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Option<Slice> {
         let key = Slice::from(key);
         let only = (Bound::Included(key.clone()), Bound::Included(key.clone()));
         let mut best = self.fresh.get(&key).cloned();
@@ -48,7 +49,7 @@ impl Space {
     }
 
     /// The records in a range, ordered by key.
-    pub(crate) fn scan(self: &Arc<Self>, keys: Keys) -> Merge {
+    pub fn scan(self: &Arc<Self>, keys: Keys) -> Merge {
         let tables = self.tables.iter().filter(|table| table.covers(&keys));
         let mut merge = Merge {
             rows: tables.map(|table| table.rows(keys.clone())).collect(),
@@ -99,7 +100,7 @@ impl PartialEq for Head {
 impl Eq for Head {}
 
 /// Records of all tables and journals together, each key once and as it was written last.
-pub(crate) struct Merge {
+pub struct Merge {
     rows: Vec<Rows>,
     heads: BinaryHeap<Head>,
     space: Arc<Space>,

@@ -11,16 +11,16 @@ use std::sync::Arc;
 use lsm_tree::table::filter::standard_bloom::Builder;
 use lsm_tree::{Cache, Checksum, DescriptorTable, InternalValue, SeqNo, Slice, Table};
 
-use super::blocks::Blocks;
-use super::manifest::{self, Listed};
+use crate::blocks::Blocks;
 use crate::damage::Damages;
+use crate::manifest::{self, Listed};
 
 /// A range of keys.
-pub(crate) type Keys = (Bound<Slice>, Bound<Slice>);
+pub type Keys = (Bound<Slice>, Bound<Slice>);
 
 /// What all tables share while they are read.
 #[derive(Clone)]
-pub(crate) struct Shelf {
+pub(crate) struct Shared {
     pub(crate) cache: Arc<Cache>,
     pub(crate) handles: Arc<DescriptorTable>,
     pub(crate) damages: Damages,
@@ -46,7 +46,7 @@ impl TableFile {
         name: String,
         space: u64,
         listed: Result<Listed, u64>,
-        shelf: &Shelf,
+        shared: &Shared,
     ) -> io::Result<Self> {
         let id = listed.as_ref().map_or_else(|id| *id, |listed| listed.id);
         let global_seqno = listed.as_ref().map_or(0, |listed| listed.global_seqno);
@@ -56,9 +56,9 @@ impl TableFile {
             global_seqno,
             checksum: listed.ok().map(|listed| listed.checksum),
             indexed: None,
-            damages: shelf.damages.clone(),
+            damages: shared.damages.clone(),
         };
-        match table.recover(space, id, shelf) {
+        match table.recover(space, id, shared) {
             Ok(indexed) => table.indexed = Some(indexed),
             Err(Trouble::Disk(error)) => return Err(error),
             Err(Trouble::Damage(why)) => {
@@ -69,7 +69,7 @@ impl TableFile {
         Ok(table)
     }
 
-    fn recover(&self, space: u64, id: u64, shelf: &Shelf) -> Result<Table, Trouble> {
+    fn recover(&self, space: u64, id: u64, shared: &Shared) -> Result<Table, Trouble> {
         if !manifest::has_directory(&self.path)? {
             return Err(Trouble::Damage(
                 "its end is not what was written there".into(),
@@ -81,8 +81,8 @@ impl TableFile {
                 Checksum::from_raw(self.checksum.unwrap_or(0)),
                 self.global_seqno,
                 space,
-                Arc::clone(&shelf.cache),
-                Some(Arc::clone(&shelf.handles)),
+                Arc::clone(&shared.cache),
+                Some(Arc::clone(&shared.handles)),
                 false,
                 false,
             )

@@ -1,4 +1,4 @@
-//! Places in the files of an index that are not as they were written, gathered while it is read.
+//! Places in the files of a store that are not as they were written, gathered while it is read.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ const MOST: usize = 10_000;
 /// A place that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Damage {
-    /// The file by its place in the index, `keyspaces/2/tables/17`; the keyspace when it is about a record.
+    /// The file by its place in the store, `keyspaces/2/tables/17`; the keyspace when it is about a record.
     pub file: String,
     /// Where in it, when it is about a place.
     pub offset: Option<u64>,
@@ -27,12 +27,13 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What was found so far. Shared by all who read one index; each place is in it once.
+/// What was found so far. Shared by all who read one store; each place is in it once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Damages(Arc<Mutex<BTreeSet<Damage>>>);
+pub struct Damages(Arc<Mutex<BTreeSet<Damage>>>);
 
 impl Damages {
-    pub(crate) fn note(&self, file: &str, offset: Option<u64>, what: impl Into<String>) {
+    /// Remembers a place.
+    pub fn note(&self, file: &str, offset: Option<u64>, what: impl Into<String>) {
         let mut found = self.lock();
         if found.len() < MOST {
             found.insert(Damage {
@@ -44,12 +45,12 @@ impl Damages {
     }
 
     /// Everything, by file and place.
-    pub(crate) fn list(&self) -> Vec<Damage> {
+    pub fn list(&self) -> Vec<Damage> {
         self.lock().iter().cloned().collect()
     }
 
     /// True when something was found in this file.
-    pub(crate) fn names(&self, file: &str) -> bool {
+    pub fn names(&self, file: &str) -> bool {
         self.lock().iter().any(|damage| damage.file == file)
     }
 
@@ -59,6 +60,6 @@ impl Damages {
 }
 
 /// Bytes for people.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -6,82 +6,62 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fjall::AbstractTree;
-
-use crate::cold::manifest;
 use crate::error::{Error, Result};
 use crate::journal;
-use crate::keyspaces::NAMES;
-use crate::store::Store;
-use crate::tables::Table;
-
-/// Store: the store's own has number 0, ours follow in the order in which they are made.
-pub(crate) const KEYSPACES: u64 = NAMES.len() as u64 + 1;
+use crate::manifest;
 
 /// Fails with the first file that the store must not be let at. What goes through may be damaged still, but the
 /// store says so itself. Returns the sequence number of the last commit that is in a journal.
-pub(crate) fn inspect(path: &Path) -> Result<Option<u64>> {
+pub fn inspect(path: &Path, keyspaces: usize) -> Result<Option<u64>> {
     if is_empty(path)? {
         return Ok(None);
     }
     let mut first = None;
     outside(path, &mut |file, what| {
-        first.get_or_insert_with(|| damaged(file, &what));
+        first.get_or_insert_with(|| Error::damaged(file, what));
     })?;
     if let Some(error) = first {
         return Err(error);
     }
-    for number in 0..KEYSPACES {
+    // The store's own has number 0, those of its user follow in the order in which they were made.
+    for number in 0..=keyspaces as u64 {
         let dir = path.join("keyspaces").join(number.to_string());
-        let listed = manifest::tables(&dir).map_err(|fault| damaged(&fault.file, &fault.why))?;
+        let listed =
+            manifest::tables(&dir).map_err(|fault| Error::damaged(&fault.file, fault.why))?;
         for table in listed {
             let file = dir.join("tables").join(table.id.to_string());
             let sound = manifest::has_directory(&file);
-            if !sound.or_else(forgive).map_err(fjall::Error::from)? {
-                return Err(damaged(&file, "its end is not what was written there"));
+            if !sound.or_else(forgive)? {
+                let why = "its end is not what was written there";
+                return Err(Error::damaged(&file, why));
             }
         }
     }
     let mut last = None;
     for file in journals(path)? {
-        let read = journal::read(&file, &mut |_, _| {}).map_err(fjall::Error::from)?;
+        let read = journal::read(&file, &mut |_, _| {})?;
         if let Some((byte, _)) = read.damaged.first() {
             let what = format!("its checksum is wrong at byte {byte}");
-            return Err(damaged(&file, &what));
+            return Err(Error::damaged(&file, what));
         }
         last = last.max(read.last);
     }
-    // Every index says its format, in a table or in a journal.
+    // The first keyspace says what the store holds, and is never empty.
     if last.is_none() && numbered(&path.join("keyspaces/1/tables"))?.is_empty() {
-        return Err(damaged(&path.join("*.jnl"), NOTHING_IS_LEFT));
+        return Err(Error::damaged(&path.join("*.jnl"), NOTHING_IS_LEFT));
     }
     Ok(last)
 }
 
-/// Fails when tables hold what no journal does. Every commit is in a journal first, and the last one stays there until
-/// the next; but tables reach the disk by themselves, so that a power cut may leave some keyspaces ahead of others.
-pub(crate) fn agree(store: &Store, last: Option<u64>) -> Result<()> {
-    let tables = store.tables().into_iter().filter_map(Table::keyspace);
-    let newest = tables.filter_map(|keyspace| keyspace.tree.get_highest_persisted_seqno());
-    match newest.max() > last {
-        true => Err(Error::Record {
-            keyspace: "journal",
-            why: END_IS_LOST.into(),
-        }),
-        false => Ok(()),
-    }
-}
-
 /// What is said of an index without a record.
-pub(crate) const NOTHING_IS_LEFT: &str =
-    "all that was in the journals is lost, and with it the index";
+pub const NOTHING_IS_LEFT: &str = "all that was in the journals is lost, and with it the index";
 
 /// What is said of a journal that ends before the tables do.
-pub(crate) const END_IS_LOST: &str =
+pub const END_IS_LOST: &str =
     "the last commits are lost, of which some keyspaces know and others do not";
 
 /// What can be seen of an index without looking into its larger files.
-pub(crate) fn outside(path: &Path, report: &mut dyn FnMut(&Path, String)) -> Result<()> {
+pub fn outside(path: &Path, report: &mut dyn FnMut(&Path, String)) -> Result<()> {
     for stranger in strangers(path)? {
         report(&stranger, "it does not belong to the doc index".into());
     }
@@ -105,7 +85,7 @@ pub(crate) fn outside(path: &Path, report: &mut dyn FnMut(&Path, String)) -> Res
 }
 
 /// True when there is nothing that a store could be made of.
-pub(crate) fn is_empty(path: &Path) -> Result<bool> {
+pub fn is_empty(path: &Path) -> Result<bool> {
     Ok(entries(path)?.is_empty())
 }
 
@@ -129,13 +109,6 @@ pub(crate) fn numbered(dir: &Path) -> Result<Vec<u64>> {
     Ok(found)
 }
 
-fn damaged(file: &Path, what: &str) -> Error {
-    Error::Record {
-        keyspace: "files",
-        why: format!("{}: {what}", file.display()),
-    }
-}
-
 /// A file that is not there, or too short, is not sound; that is no trouble with the disk.
 fn forgive(error: io::Error) -> io::Result<bool> {
     use io::ErrorKind::{IsADirectory, NotFound, UnexpectedEof};
@@ -154,7 +127,7 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
     };
     match list() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        listed => Ok(listed.map_err(fjall::Error::from)?),
+        listed => Ok(listed?),
     }
 }
 
