@@ -1,4 +1,5 @@
-//! The shell around the writer: one thread that appends, syncs many groups at once, then acknowledges.
+//! The archive in WARC files: one thread that appends exchanges and their entries in the results, syncs many at once, then
+//! acknowledges.
 //!
 //! One queue: from the preparing threads to this thread, bounded in bytes; whoever submits to a full one
 //! waits. What is taken goes to the operating system at once, so that the end of the process loses
@@ -6,82 +7,153 @@
 //! was acknowledged. When the disk fails everything is held and tried again until it works or the store
 //! is told to stop.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use orbweaver_model::CapturePlace;
+
+use crate::digest::Digest;
 use crate::error::StoreError;
-use crate::warc::prepare::{Archivist, Prepared};
-use crate::warc::writer::{Location, Writer};
+use crate::exchange::{StoredExchange, read_place};
+use crate::keep::{Ack, Attempt, Keep, Kept, Notice, Placed};
+use crate::results::{Draft, Entry, Results, Standing, Writing};
+use crate::warc::prepare::{Archivist, Capture, Prepared, Scratch};
+use crate::warc::writer::Writer;
 
 /// Shortest time between two writes. A write of its own for each page, two with the index, took a third of
 /// the store's CPU time; what a kill can lose this way are pages of the last moment that nobody has been
 /// told are stored.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// Called once for each submitted group, in the order of submission: with its place when it is durable,
-/// with an error when it never will be. It runs on the store's thread and must be quick.
-pub type Ack = Box<dyn FnOnce(Result<Location, StoreError>) + Send>;
+/// What an entry of the results takes in the queue beyond its own bytes, so that a queue of nothing but entries is bounded
+/// too.
+const JOB: usize = 256;
 
-/// Called with each failure of the disk, and with none when writing works again.
-type Trouble = Box<dyn FnMut(Option<&StoreError>) + Send>;
+/// Called with what happens, as it happens.
+type Watch = Box<dyn FnMut(Notice<'_>) + Send>;
 
-/// The store at work. Shared by all who submit.
+thread_local! {
+    /// The compressor's buffers; one per thread that submits.
+    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
+}
+
+/// The archive in WARC files, at work. Shared by all who submit.
 pub struct Archive {
+    dir: PathBuf,
     queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<Result<(), StoreError>>>>,
     archivist: Archivist,
+    results: Results,
+    trouble: Arc<Mutex<Option<StoreError>>>,
 }
 
 impl Archive {
-    /// Starts the thread. `trouble` hears of each failed attempt to write and of the end of the trouble.
+    /// Opens the results beside the archive and starts the thread. `each` hears of every entry of the results that was not
+    /// forgotten; `watch` of what happens from then on.
     pub fn start(
-        writer: Writer,
-        trouble: impl FnMut(Option<&StoreError>) + Send + 'static,
+        mut writer: Writer,
+        each: &mut dyn FnMut(&Entry),
+        watch: impl FnMut(Notice<'_>) + Send + 'static,
     ) -> Result<Self, StoreError> {
         let archivist = writer.archivist();
+        let dir = writer.dir().to_path_buf();
         let queue = Arc::new(Queue::new(writer.options().queue_bytes));
+        let journal = Writing::open(writer.layout(), writer.options(), each)?;
+        // A number is not given again, even when its file is gone.
+        writer.begin_after(journal.newest_file());
+        let results = journal.results();
+        let trouble: Arc<Mutex<Option<StoreError>>> = Arc::default();
         let committer = Committer {
             linger: writer.options().linger,
             retry: writer.options().retry,
             queue: Arc::clone(&queue),
             writer,
+            journal,
             held: VecDeque::new(),
             pending: Vec::new(),
             flushed: None,
             synced: None,
-            trouble: Box::new(trouble),
+            trouble: Arc::clone(&trouble),
+            watch: Box::new(watch),
         };
         let thread = thread::Builder::new()
             .name("store".to_owned())
             .spawn(|| committer.run())
             .map_err(|e| StoreError::io("start a thread for", archivist.warc_dir(), e))?;
         Ok(Self {
+            dir,
             queue,
             thread: Mutex::new(Some(thread)),
             archivist,
+            results,
+            trouble,
         })
     }
 
-    /// The part that prepares what is submitted here.
-    pub fn archivist(&self) -> Archivist {
-        self.archivist.clone()
+    fn submit(&self, what: What, draft: Draft, digest: Option<Digest>, ack: Ack) {
+        if !draft.fits() {
+            let what = "a URL and a note that are too long for the results";
+            return ack(Err(StoreError::damaged(&self.dir, 0, what)));
+        }
+        self.queue.put(Job {
+            what,
+            draft,
+            digest,
+            ack,
+        });
+    }
+}
+
+impl Keep for Archive {
+    fn put(&self, capture: &Capture<'_>, note: &[u8], ack: Ack) -> Placed {
+        let placed = Placed::default();
+        let prepared = SCRATCH.with_borrow_mut(|scratch| {
+            let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
+            self.archivist.prepare(capture, scratch)
+        });
+        let result = capture.result;
+        let (purpose, url) = (capture.of.purpose(), capture.url.as_str());
+        let draft = Draft::new(result.ended, purpose, url, note);
+        match prepared {
+            Ok(Some(prepared)) => {
+                let digest = prepared.digest().and_then(Digest::parse);
+                let what = What::Exchange(Box::new(prepared), placed.clone());
+                self.submit(what, draft, digest, ack);
+            }
+            Ok(None) => self.submit(What::Attempt(None), draft, None, ack),
+            Err(error) => ack(Err(error)),
+        }
+        placed
     }
 
-    /// Hands over a group; waits while the queue is full. After [`Archive::close`] the answer is an error.
-    pub fn submit(&self, prepared: Prepared, ack: Ack) {
-        self.queue.put(Job { prepared, ack });
+    fn enter(&self, attempt: &Attempt<'_>, ack: Ack) {
+        let draft = Draft::new(attempt.at, attempt.purpose, attempt.url, attempt.note);
+        let what = What::Attempt(attempt.same.cloned());
+        self.submit(what, draft, None, ack);
     }
 
-    /// Bytes that wait for the store's thread.
-    pub fn backlog(&self) -> usize {
+    fn read(&self, place: CapturePlace, max: u64) -> Result<StoredExchange, StoreError> {
+        read_place(&self.dir, place, max)
+    }
+
+    fn results(&self) -> &Results {
+        &self.results
+    }
+
+    fn backlog(&self) -> usize {
         self.queue.lock().bytes
     }
 
-    /// Writes and acknowledges all that was submitted, finishes the file and ends the thread. When the
-    /// disk fails it tries once more, then answers what is left with the error.
-    pub fn close(&self) -> Result<(), StoreError> {
+    fn trouble(&self) -> Option<StoreError> {
+        let trouble = self.trouble.lock();
+        trouble.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
         self.queue.close();
         let thread = self
             .thread
@@ -103,12 +175,32 @@ impl Drop for Archive {
     }
 }
 
+/// What is to be kept.
+enum What {
+    /// A group of records, and where to say its place.
+    Exchange(Box<Prepared>, Placed),
+    /// Nothing, or what was submitted before and has its place when this is reached.
+    Attempt(Option<Placed>),
+}
+
 struct Job {
-    prepared: Prepared,
+    what: What,
+    draft: Draft,
+    digest: Option<Digest>,
     ack: Ack,
 }
 
-/// Filled by `Archive::submit`, emptied by the store's thread, bounded by `max_bytes`.
+impl Job {
+    fn size(&self) -> usize {
+        let prepared = match &self.what {
+            What::Exchange(prepared, _) => prepared.size(),
+            What::Attempt(_) => 0,
+        };
+        JOB + self.draft.payload().len() + prepared
+    }
+}
+
+/// Filled by whoever submits, emptied by the store's thread, bounded by `max_bytes`.
 struct Queue {
     state: Mutex<Waiting>,
     /// Something came, or the end.
@@ -141,7 +233,7 @@ impl Queue {
 
     /// A job larger than the whole bound is let in when nothing else waits.
     fn put(&self, job: Job) {
-        let size = job.prepared.size();
+        let size = job.size();
         let full = |w: &mut Waiting| !w.closed && w.bytes > 0 && w.bytes + size > self.max_bytes;
         let waited = self.emptied.wait_while(self.lock(), full);
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner);
@@ -201,17 +293,19 @@ impl Queue {
 struct Committer {
     queue: Arc<Queue>,
     writer: Writer,
+    journal: Writing,
     /// Taken from the queue, not appended yet; more than briefly only while the disk fails.
     held: VecDeque<Job>,
     /// Appended, waiting for the sync. Bounded like the queue, for both are drained before more is taken.
-    pending: Vec<(Location, Ack)>,
+    pending: Vec<(Kept, Ack)>,
     /// When the last write ended.
     flushed: Option<Instant>,
     /// When the last sync ended.
     synced: Option<Instant>,
     linger: Duration,
     retry: Duration,
-    trouble: Trouble,
+    trouble: Arc<Mutex<Option<StoreError>>>,
+    watch: Watch,
 }
 
 impl Committer {
@@ -228,11 +322,7 @@ impl Committer {
                 }
             };
             let result = self.advance(closing);
-            match (&result, &failed) {
-                (Err(error), _) => (self.trouble)(Some(error)),
-                (Ok(()), Some(_)) => (self.trouble)(None),
-                (Ok(()), None) => {}
-            }
+            self.tell(&result, failed.is_some());
             failed = result.err();
             if !closing {
                 continue;
@@ -244,9 +334,21 @@ impl Committer {
             // What came while the disk failed is still in the queue; it is the last.
             self.queue.take(None, &mut self.held);
             if self.held.is_empty() {
-                return self.writer.close();
+                self.writer.close()?;
+                return self.journal.close();
             }
         }
+    }
+
+    /// Says whether writing works, when it does not or when that has changed.
+    fn tell(&mut self, result: &Result<(), StoreError>, failed: bool) {
+        let notice = match result {
+            Err(error) => Notice::Failing(error),
+            Ok(()) if failed => Notice::Working,
+            Ok(()) => return,
+        };
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = result.clone().err();
+        (self.watch)(notice);
     }
 
     /// Under load, lets a few more groups come before the next write.
@@ -265,20 +367,62 @@ impl Committer {
 
     fn advance(&mut self, closing: bool) -> Result<(), StoreError> {
         while let Some(job) = self.held.front() {
-            let location = self.writer.append(&job.prepared)?;
+            // The only step that can fail; then the job is held, and this is tried again.
+            let standing = append(&mut self.writer, &job.what)?;
             if let Some(job) = self.held.pop_front() {
-                self.pending.push((location, job.ack));
+                self.enter(job, standing);
             }
         }
+        // The exchanges go first: an entry never names what was not written.
         self.writer.flush()?;
+        self.journal.flush()?;
         self.flushed = Some(Instant::now());
         let due = self.sync_deadline().is_some_and(|at| at <= Instant::now());
         if due || closing || self.writer.unsynced() > self.queue.max_bytes {
-            self.writer.sync()?;
-            self.synced = Some(Instant::now());
-            for (location, ack) in self.pending.drain(..) {
-                ack(Ok(location));
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entry of what was appended.
+    fn enter(&mut self, job: Job, standing: Option<Standing>) {
+        let Job {
+            mut draft,
+            digest,
+            ack,
+            ..
+        } = job;
+        // What this was to be the same as was never appended.
+        let Some(standing) = standing else {
+            return ack(Err(StoreError::Stopped));
+        };
+        draft.stands(standing);
+        match self.journal.append(&draft) {
+            Ok(position) => {
+                let place = standing.place();
+                let kept = Kept {
+                    position,
+                    place,
+                    digest,
+                };
+                self.pending.push((kept, ack));
             }
+            // It fits: that was seen to when it was submitted.
+            Err(error) => ack(Err(error)),
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), StoreError> {
+        self.writer.sync()?;
+        let position = self.journal.sync()?;
+        self.synced = Some(Instant::now());
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        // Told before the answers: who was answered can already be followed.
+        (self.watch)(Notice::Durable(position));
+        for (kept, ack) in self.pending.drain(..) {
+            ack(Ok(kept));
         }
         Ok(())
     }
@@ -291,5 +435,18 @@ impl Committer {
         for job in self.held.drain(..) {
             (job.ack)(Err(error.clone()));
         }
+    }
+}
+
+/// Appends what is to be kept, and says what the archive has of it then; none when it should have been there and is not.
+fn append(writer: &mut Writer, what: &What) -> Result<Option<Standing>, StoreError> {
+    match what {
+        What::Exchange(prepared, placed) => {
+            let place = writer.append(prepared)?.place();
+            placed.set(place);
+            Ok(Some(Standing::Stored(place)))
+        }
+        What::Attempt(None) => Ok(Some(Standing::Nothing)),
+        What::Attempt(Some(same)) => Ok(same.get().map(Standing::Before)),
     }
 }

@@ -64,6 +64,14 @@ pub(crate) fn parse_iso(text: &str) -> Option<Timestamp> {
         .map(Timestamp::from_millis)
 }
 
+/// Reads fourteen digits; none when they are not a moment.
+pub(crate) fn parse_digits(text: &str) -> Option<Timestamp> {
+    let part = |range: std::ops::Range<usize>| text.get(range);
+    let [year, month, day] = [part(0..4)?, part(4..6)?, part(6..8)?];
+    let [hour, minute, second] = [part(8..10)?, part(10..12)?, part(12..14)?];
+    parse_iso(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

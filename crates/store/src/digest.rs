@@ -10,9 +10,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use data_encoding::BASE32;
 use sha1::{Digest as _, Sha1};
 
-/// A SHA-1 digest.
+/// A SHA-1 digest of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Digest([u8; 20]);
+pub struct Digest([u8; 20]);
 
 impl Digest {
     pub(crate) fn of(bytes: &[u8]) -> Self {
@@ -24,7 +24,7 @@ impl Digest {
     }
 
     /// Base 32 in capitals: 32 characters without padding, for 20 bytes fill them exactly.
-    pub(crate) fn base32(self) -> String {
+    pub fn base32(self) -> String {
         BASE32.encode(&self.0)
     }
 

@@ -43,6 +43,15 @@ pub enum StoreError {
         /// What is wrong.
         what: String,
     },
+    /// The results are in a form of another version: let that version finish with them, or move the directory away.
+    #[error(
+        "{} is of another version of the results; let the version that wrote it deliver them, then remove its directory",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+    },
     /// The store was told to stop before it could write this: the exchange is not stored, fetch it again.
     #[error("the store stopped before this was written; it will be fetched again")]
     Stopped,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use orbweaver_model::{Outcome, Protocol, Timestamp, Truncation};
+use orbweaver_model::{CapturePlace, Outcome, Protocol, Purpose, Timestamp, Truncation};
 
 use crate::cdxj::{IndexLine, captures, captures_anywhere};
 use crate::date::{Date, parse_iso};
@@ -11,6 +11,7 @@ use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::files::Layout;
 use crate::http_head;
+use crate::numbers;
 use crate::warc::group::{MAX_SIDE_BLOCK, revisit_of, warc_field};
 use crate::warc::prepare::NOT_MODIFIED;
 use crate::warc::reader::{RecordHead, Records, StoredRecord, read_beginning, read_next};
@@ -51,7 +52,11 @@ pub struct StoredExchange {
     pub millis: u32,
     /// Bytes read from the socket.
     pub wire_bytes: u64,
-    metadata: Vec<u8>,
+    /// What it was for.
+    pub purpose: Purpose,
+    /// The number of the document in the doc index; none when it has none.
+    pub doc_id: Option<u32>,
+    pub(crate) metadata: Vec<u8>,
 }
 
 impl StoredExchange {
@@ -123,8 +128,21 @@ pub fn exchange_at(dir: &Path, file: &str, offset: u64) -> Result<StoredExchange
     beginning_at(dir, file, offset, WHOLE)
 }
 
+/// The exchange at a place: found with one look at the table of files, whatever the size of the archive. Of its response only
+/// the first `max` bytes are taken into memory; all of it is verified.
+pub fn read_place(dir: &Path, place: CapturePlace, max: u64) -> Result<StoredExchange, StoreError> {
+    let layout = Layout::new(dir);
+    match numbers::name_of(&layout, place.file)? {
+        Some(name) => beginning_at(dir, &name, place.offset, max),
+        None => {
+            let what = format!("there is no WARC file with the number {}", place.file);
+            Err(StoreError::damaged(&layout.warc, 0, what))
+        }
+    }
+}
+
 /// The same, of whose response only the first `max` bytes are taken into memory; all of it is verified.
-pub fn beginning_at(
+pub(crate) fn beginning_at(
     dir: &Path,
     file: &str,
     offset: u64,
@@ -227,6 +245,11 @@ fn assemble(
             .and_then(|n| u32::try_from(n).ok())
             .unwrap_or_default(),
         wire_bytes: number("wireBytes").unwrap_or_default(),
+        purpose: match warc_field(&metadata, "purpose") {
+            Some("robots") => Purpose::Robots,
+            _ => Purpose::Page,
+        },
+        doc_id: number("docId").and_then(|id| u32::try_from(id).ok()),
         metadata,
     })
 }

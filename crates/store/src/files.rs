@@ -24,6 +24,8 @@ pub(crate) const NEW: &str = ".new";
 pub(crate) struct Layout {
     pub(crate) warc: PathBuf,
     pub(crate) cdxj: PathBuf,
+    /// The journal of results, and the table of file numbers.
+    pub(crate) results: PathBuf,
 }
 
 impl Layout {
@@ -31,11 +33,12 @@ impl Layout {
         Self {
             warc: dir.join("warc"),
             cdxj: dir.join("cdxj"),
+            results: dir.join("results"),
         }
     }
 
     pub(crate) fn create(&self) -> Result<(), StoreError> {
-        for dir in [&self.warc, &self.cdxj] {
+        for dir in [&self.warc, &self.cdxj, &self.results] {
             fs::create_dir_all(dir).map_err(|e| StoreError::io("create", dir, e))?;
         }
         match self.warc.parent() {
@@ -64,9 +67,16 @@ impl Layout {
         self.cdxj.join(format!("{stem}{CDXJ}{NEW}"))
     }
 
+    /// The table of file numbers.
+    pub(crate) fn numbers(&self) -> PathBuf {
+        self.results.join("files")
+    }
+
     /// The WARC file of this name, finished or still open. A file can be finished between the two looks,
     /// so the finished name is tried again.
     pub(crate) fn open_warc(&self, name: &str) -> Result<(PathBuf, File), StoreError> {
+        #[cfg(test)]
+        looked::at(&looked::OPENED);
         let finished = self.warc.join(name);
         let unfinished = self.warc.join(format!("{name}{OPEN}"));
         for path in [&finished, &unfinished, &finished] {
@@ -91,6 +101,8 @@ impl Layout {
 /// The names in a directory, sorted; empty when there is no directory. Names that are not UTF-8 are
 /// never ours and are left out.
 pub(crate) fn names(dir: &Path) -> Result<Vec<String>, StoreError> {
+    #[cfg(test)]
+    looked::at(&looked::LISTED);
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -120,6 +132,33 @@ impl Stem {
             digits: digits.to_owned(),
             serial: serial.parse().ok()?,
         })
+    }
+
+    /// With these fourteen digits and this number; none when they are no digits.
+    pub(crate) fn new(digits: &str, serial: u32) -> Option<Self> {
+        let fits = digits.len() == 14 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        fits.then(|| Self {
+            digits: digits.to_owned(),
+            serial,
+        })
+    }
+
+    /// When the first capture of the file began.
+    pub(crate) fn digits(&self) -> &str {
+        &self.digits
+    }
+
+    /// The number of the file: never given twice in an archive.
+    pub(crate) fn serial(&self) -> u32 {
+        self.serial
+    }
+
+    /// The one that comes before all that follow this number.
+    pub(crate) fn with_serial_from(self, serial: u32) -> Self {
+        Self {
+            serial: self.serial.max(serial),
+            ..self
+        }
     }
 
     /// The next one, for a file whose first capture began at this time. Captures do not come in the order
@@ -160,6 +199,22 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, e)),
         _ => Ok(()),
+    }
+}
+
+/// How often this thread has looked at the archive, for tests that count it.
+#[cfg(test)]
+pub(crate) mod looked {
+    use std::cell::Cell;
+    use std::thread::LocalKey;
+
+    thread_local! {
+        pub(crate) static OPENED: Cell<u64> = const { Cell::new(0) };
+        pub(crate) static LISTED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn at(count: &'static LocalKey<Cell<u64>>) {
+        count.set(count.get() + 1);
     }
 }
 

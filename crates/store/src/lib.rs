@@ -22,23 +22,29 @@ mod error;
 mod exchange;
 mod files;
 mod http_head;
+mod keep;
+mod numbers;
 mod options;
 mod places;
 mod repair;
+mod results;
 #[cfg(test)]
 #[path = "../tests/it/sample.rs"]
 #[allow(dead_code, reason = "the unit tests need a part of it")]
 mod sample;
 mod warc;
 
-pub use archive::{Ack, Archive};
+pub use archive::Archive;
 pub use cdxj::{IndexLine, each_capture, lookup};
 pub use check::{Finding, Severity, Summary, check};
+pub use digest::Digest;
 pub use error::StoreError;
-pub use exchange::{Found, StoredExchange, beginning_at, exchange_at, get};
+pub use exchange::{Found, StoredExchange, exchange_at, get, read_place};
+pub use keep::{Ack, Attempt, Keep, Kept, Notice, Placed};
 pub use options::StoreOptions;
 pub use places::{Place, Places};
 pub use repair::repair;
+pub use results::{Entry, Follower, Reading, Results, Standing, check_results};
 pub use warc::prepare::{Archivist, Capture, Captured, Prepared, Scratch};
 pub use warc::reader::{RecordHead, Records, StoredRecord, read_at};
 pub use warc::recover::{Cut, Recovery, Skipped, each_line};

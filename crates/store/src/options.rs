@@ -23,6 +23,11 @@ pub struct StoreOptions {
     pub queue_bytes: usize,
     /// Time until a failed write is tried again.
     pub retry: Duration,
+    /// Bytes after which a file of the results is finished and the next begun.
+    pub results_segment: u64,
+    /// True when results are entered that no exchange stands for, so that the archive cannot bring them back: then they are
+    /// synced before they are acknowledged, and damage to them is an error.
+    pub durable_results: bool,
 }
 
 impl Default for StoreOptions {
@@ -39,6 +44,8 @@ impl Default for StoreOptions {
             linger: Duration::from_millis(25),
             queue_bytes: 16 << 20,
             retry: Duration::from_secs(1),
+            results_segment: 8 << 20,
+            durable_results: false,
         }
     }
 }

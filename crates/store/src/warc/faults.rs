@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::archive::Archive;
 use crate::error::StoreError;
 use crate::exchange::get;
+use crate::keep::{Keep, Kept, Notice};
 use crate::options::StoreOptions;
 use crate::sample::{Sample, findings, new_dir, options, prose};
 use crate::warc::tail::Medium;
@@ -217,7 +218,7 @@ fn an_index_that_grows_large_ends_its_file() {
 /// What an archive says, in the order in which it says it.
 enum Heard {
     Trouble(bool),
-    Ack(Result<crate::Location, StoreError>),
+    Ack(Result<Kept, StoreError>),
 }
 
 /// Submits pages to an archive on a broken disk.
@@ -232,19 +233,18 @@ fn submit(
     };
     let (writer, faults) = open(dir, options);
     break_disk(&faults);
-    let (tell, heard) = mpsc::channel();
+    let (tell, heard) = mpsc::sync_channel(100_000);
     let trouble = tell.clone();
-    let archive = Archive::start(writer, move |error| {
-        trouble.send(Heard::Trouble(error.is_some())).unwrap();
+    let archive = Archive::start(writer, &mut |_| {}, move |notice| match notice {
+        Notice::Failing(_) => trouble.send(Heard::Trouble(true)).unwrap(),
+        Notice::Working => trouble.send(Heard::Trouble(false)).unwrap(),
+        Notice::Durable(_) => {}
     });
     let archive = archive.unwrap();
-    let archivist = archive.archivist();
-    let mut scratch = archivist.scratch();
     for sample in samples {
         let tell = tell.clone();
-        let prepared = sample.prepare(&archivist, &mut scratch);
         let ack = move |answer| tell.send(Heard::Ack(answer)).unwrap();
-        archive.submit(prepared, Box::new(ack));
+        archive.put(&sample.capture(), b"", Box::new(ack));
     }
     (archive, faults, heard)
 }
@@ -265,6 +265,7 @@ fn nothing_is_acknowledged_while_the_disk_fails_and_everything_after() {
         let (archive, faults, heard) = submit(dir.path(), &samples, break_disk);
         for _ in 0..5 {
             assert!(matches!(heard.recv().unwrap(), Heard::Trouble(true)));
+            assert!(archive.trouble().is_some());
         }
         faults.no_sync.store(false, SeqCst);
         faults.space.store(1 << 30, SeqCst);

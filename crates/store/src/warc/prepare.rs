@@ -11,7 +11,9 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-use orbweaver_model::{Candidate, CrawlUrl, Exchange, FetchResult, Outcome, Protocol, Timestamp};
+use orbweaver_model::{
+    Candidate, CrawlUrl, Exchange, FetchResult, Outcome, Protocol, Purpose, Timestamp,
+};
 
 use crate::cdxj::IndexLine;
 use crate::date::Date;
@@ -70,6 +72,16 @@ pub struct Capture<'a> {
     pub outcome: &'a Outcome,
     /// The page it was found on; none for a seed.
     pub via: Option<&'a str>,
+}
+
+impl Captured<'_> {
+    /// What was asked for it.
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self {
+            Self::Page(_) | Self::Record { doc_id: Some(_) } => Purpose::Page,
+            Self::Robots | Self::Record { doc_id: None } => Purpose::Robots,
+        }
+    }
 }
 
 /// A group of records, ready to be appended.

@@ -5,16 +5,17 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use orbweaver_model::Timestamp;
+use orbweaver_model::{CapturePlace, Timestamp};
 
 use crate::cdxj::finish_line;
 use crate::date::Date;
 use crate::digest::{Digest, Digests};
 use crate::error::StoreError;
-use crate::files::{self, Layout, Stem, WARC};
+use crate::files::{self, Layout, Stem, WARC, names};
+use crate::numbers;
 use crate::options::StoreOptions;
 use crate::warc::prepare::{Archivist, Prepared};
 use crate::warc::recover::{self, Recovery};
@@ -34,10 +35,23 @@ pub struct Location {
     pub offset: u64,
     /// Bytes of that record.
     pub length: u64,
+    /// The number of the file.
+    pub number: u32,
+}
+
+impl Location {
+    /// The same without names.
+    pub fn place(&self) -> CapturePlace {
+        CapturePlace {
+            file: self.number,
+            offset: self.offset,
+        }
+    }
 }
 
 /// Appends groups to the WARC files of one crawl directory.
 pub struct Writer {
+    dir: PathBuf,
     layout: Layout,
     options: StoreOptions,
     digests: Arc<Digests>,
@@ -77,13 +91,16 @@ impl Writer {
         let digests = Arc::new(Digests::new(options.max_digests));
         recover::remember(&layout, &digests, options.max_digests)?;
         let stems = Layout::stems(&layout.warc, WARC)?;
-        let last = stems.iter().filter_map(|stem| Stem::parse(stem)).max();
+        let stems: Vec<Stem> = stems.iter().filter_map(|stem| Stem::parse(stem)).collect();
+        numbers::rebuild(&layout, &stems)?;
+        let last = used(&layout)?;
         let writer = Self {
+            dir: dir.to_path_buf(),
             layout,
             options,
             digests,
             current: None,
-            last: last.unwrap_or_default(),
+            last,
             opener: Box::new(tail::create),
             press: Press::new(0),
             max_index: MAX_INDEX,
@@ -98,6 +115,20 @@ impl Writer {
             Arc::clone(&self.digests),
             &self.options,
         )
+    }
+
+    /// The crawl directory.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Files of this writer get numbers behind this one.
+    pub(crate) fn begin_after(&mut self, number: u32) {
+        self.last = std::mem::take(&mut self.last).with_serial_from(number);
     }
 
     /// The options it was opened with.
@@ -139,6 +170,7 @@ impl Writer {
             file: Arc::clone(&file.name),
             offset,
             length: prepared.length,
+            number: self.last.serial(),
         })
     }
 
@@ -194,6 +226,8 @@ impl Writer {
             let _ = files::remove(&self.layout.cdxj_open(&stem));
         }
         let file = made?;
+        // Only a short cut: without it the file is found by its name.
+        let _ = numbers::enter(&self.layout, &next);
         self.last = next;
         Ok(file)
     }
@@ -216,6 +250,21 @@ impl Writer {
             fresh: Vec::new(),
         })
     }
+}
+
+/// The last name that was ever given, as far as anything in the directory tells: what was set aside from a damaged file still
+/// has its number.
+fn used(layout: &Layout) -> Result<Stem, StoreError> {
+    let mut last = Stem::default();
+    for dir in [&layout.warc, &layout.cdxj] {
+        for name in names(dir)? {
+            let stem = name.split('.').next().and_then(Stem::parse);
+            if let Some(stem) = stem {
+                last = last.with_serial_from(stem.serial()).max(stem);
+            }
+        }
+    }
+    Ok(last)
 }
 
 /// The record that opens a file.

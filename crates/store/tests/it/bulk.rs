@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use orbweaver_model::Spooled;
-use orbweaver_store::{Writer, beginning_at, exchange_at, get};
+use orbweaver_store::{Writer, exchange_at, get, read_place};
 
 use crate::sample::{Sample, findings, new_dir, options, prose, store_all};
 
@@ -53,7 +53,7 @@ fn a_body_on_disk_is_stored_as_if_it_had_been_in_memory() {
         assert!(&stored.response == whole, "{place}");
         // The same body again is not stored again.
         assert_eq!(stored.revisit, place == 3);
-        let beginning = beginning_at(dir.path(), &at.file, at.offset, 10_000).unwrap();
+        let beginning = read_place(dir.path(), at.place(), 10_000).unwrap();
         assert!(whole.starts_with(&beginning.response) && beginning.response.len() >= 9_000);
     }
     let warc = fs::read_dir(dir.path().join("warc")).unwrap().count();

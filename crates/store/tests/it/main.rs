@@ -12,5 +12,6 @@ mod check;
 mod fixture;
 mod forgery;
 mod recover;
+mod results;
 mod round_trip;
 mod sample;

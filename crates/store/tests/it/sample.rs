@@ -89,8 +89,8 @@ impl Sample {
         self.result.exchange.as_ref().unwrap()
     }
 
-    pub(crate) fn prepare(&self, archivist: &Archivist, scratch: &mut Scratch) -> Prepared {
-        let capture = Capture {
+    pub(crate) fn capture(&self) -> Capture<'_> {
+        Capture {
             url: &self.candidate.url,
             of: match self.is_robots {
                 true => Captured::Robots,
@@ -105,8 +105,12 @@ impl Sample {
             surt: &self.surt,
             outcome: &self.result.outcome,
             via: Some("http://example.org/"),
-        };
-        archivist.prepare(&capture, scratch).unwrap().unwrap()
+        }
+    }
+
+    pub(crate) fn prepare(&self, archivist: &Archivist, scratch: &mut Scratch) -> Prepared {
+        let prepared = archivist.prepare(&self.capture(), scratch);
+        prepared.unwrap().unwrap()
     }
 }
 
