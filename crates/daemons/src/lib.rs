@@ -2,7 +2,6 @@
 //! same archive work here as in a crawl, only the channel between them is a socket.
 
 mod door;
-pub mod journal;
 mod signals;
 pub mod spider;
 pub mod store;

@@ -2,27 +2,31 @@
 //!
 //! | queue | from → to | capacity | when full |
 //! |---|---|---|---|
-//! | bytes | spiders → keeper | `memory` | no record is read |
-//! | archive | keeper → archive | 16 MiB | the connection waits |
-//! | journal | archive, keeper → journal | 512 a connection | no record is read |
+//! | bytes | spiders → receiver | `memory` | no record is read |
+//! | archive | receiver → archive and results | 16 MiB | the connection waits |
 //! | answers | connection → its writer | 512 | no record is read |
 
-mod books;
-mod feed;
-mod keeper;
+mod followers;
+mod known;
+mod note;
+mod receive;
 mod spiders;
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use orbweaver_config::StoreSettings;
-use orbweaver_store::{Archive, StoreError, StoreOptions, Writer as WarcWriter};
+use orbweaver_model::CrawlUrl;
+use orbweaver_store::{
+    Archive, Entry, Keep, Notice, Placed, StoreError, StoreOptions, Writer, read_place,
+};
 use orbweaver_wire::{Places, Service};
 
-use self::books::Books;
-use self::keeper::Keeper;
+use self::known::{Known, key};
+use self::receive::{Received, Receiver};
 use super::{door::Door, key_error};
 use crate::signals::Signals;
 use orbweaver_crawldir::CrawlDir;
@@ -54,19 +58,19 @@ async fn serve(settings: &StoreSettings) -> Result<()> {
     let results = results.port.listen(&results.host, results.number).await;
     let records = records.map_err(|error| Error::Input(error.to_string()))?;
     let results = results.map_err(|error| Error::Input(error.to_string()))?;
-    let held = CrawlDir::hold(&settings.dir)?;
-    let keeper = Arc::new(open(held.dir(), settings)?);
+    let held = CrawlDir::hold(&settings.dir).map_err(Error::from)?;
+    let store = Arc::new(open(held.dir(), settings)?);
     let records = Door::new(records, orbweaver_ring::steady());
     let results = Door::new(results, orbweaver_ring::steady());
     announce("records", &records);
     announce("results", &results);
-    let spiders = tokio::spawn(spiders::accept(records, Arc::clone(&keeper)));
-    let followers = tokio::spawn(feed::accept(results, Arc::clone(&keeper)));
+    let spiders = tokio::spawn(spiders::accept(records, Arc::clone(&store)));
+    let followers = tokio::spawn(followers::accept(results, Arc::clone(&store)));
     signals.next().await;
     info!("stopping");
     spiders.abort();
     followers.abort();
-    let closing = Arc::clone(&keeper);
+    let closing = Arc::clone(&store);
     let closed = tokio::task::spawn_blocking(move || closing.close());
     tokio::select! {
         closed = closed => closed.context("the store failed while it stopped")??,
@@ -79,35 +83,71 @@ fn announce(what: &str, door: &Door) {
     info!("listening on {} for {what}", door.address());
 }
 
-fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Keeper> {
+fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Receiver> {
     let options = StoreOptions {
         rotate_bytes: settings.rotate,
+        // Attempts without data are nowhere else.
+        durable_results: true,
         ..StoreOptions::default()
     };
-    let (writer, recovery) = WarcWriter::open(dir.path(), options)?;
+    let (writer, recovery) = Writer::open(dir.path(), options)?;
     for cut in &recovery.cuts {
         warn!(?cut, "a torn end was cut off");
     }
     for skipped in &recovery.skipped {
         warn!("{skipped}; what was fetched there has to be fetched again");
     }
-    let books = Books::open(dir.path(), &recovery)?;
-    let trouble = books.trouble();
-    let archive = Archive::start(writer, move |problem: Option<&StoreError>| match problem {
-        Some(error) => {
-            trouble.archive(true);
+    let (tell, durable) = watch::channel(0);
+    let mut known = Known::default();
+    let mut failed = Ok(());
+    let (mut entries, mut found) = (0_u64, 0_u64);
+    let mut remember_one = |entry: &Entry| {
+        entries += 1;
+        found += u64::from(entry.note.is_empty());
+        if failed.is_ok() {
+            failed = remember(dir, entry, &mut known);
+        }
+    };
+    let in_time = tell.clone();
+    let archive = Archive::start(writer, &mut remember_one, move |notice| match notice {
+        Notice::Failing(error) => {
             warn!(%error, "the archive cannot be written; spiders are told to try later");
         }
-        None => {
-            trouble.archive(false);
-            info!("the archive can be written again");
-        }
+        Notice::Working => info!("the archive can be written again"),
+        Notice::Durable(position) => drop(in_time.send_replace(position)),
     })?;
-    Ok(Keeper::new(
-        archive,
-        books,
+    failed?;
+    info!(entries, found, "journal open");
+    tell.send_replace(archive.results().last());
+    Ok(Receiver::new(
+        Arc::new(archive),
+        known,
+        durable,
         dir.path(),
         settings,
         orbweaver_ring::steady(),
     ))
+}
+
+/// Remembers a record by its entry. One that the archive has and the journal did not, because the process died in between, is
+/// recognised by its exchange: its spider will send it again.
+fn remember(dir: &CrawlDir, entry: &Entry, known: &mut Known<Received>) -> Result<(), StoreError> {
+    let Some(place) = entry.place() else {
+        return Ok(());
+    };
+    let key = match note::read(entry) {
+        Some((key, _)) => key,
+        None => {
+            let stored = match read_place(dir.path(), place, u64::MAX) {
+                Err(damage) if damage.is_damage() => return Ok(()),
+                stored => stored?,
+            };
+            let Ok(url) = CrawlUrl::from_canonical(&stored.url) else {
+                return Ok(());
+            };
+            key(stored.doc_id.unwrap_or(0), &url, &stored.response)
+        }
+    };
+    known.submitted(key, Placed::at(place));
+    Ok(())
 }

@@ -7,17 +7,18 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, Event, Exchange, FetchResult, Outcome, OutcomeClass, RecrawlBounds,
-    Report, Visit,
+    Archived, Candidate, CrawlUrl, Event, Exchange, FetchResult, Outcome, OutcomeClass,
+    RecrawlBounds, Report, Visit,
 };
+use orbweaver_store::Kept;
 
+use crate::archiving::Archiving;
 use crate::indexer::Indexer;
 use crate::log::{Log, LogLine};
 use crate::reading::{Aside, PageReader, Reading};
 use crate::retry::Decision;
 use crate::revisit;
 use crate::seeds::SeedWatch;
-use crate::shelf::Shelf;
 use crate::watch::counters::Counters;
 use crate::watch::notices::Notices;
 
@@ -27,7 +28,7 @@ pub(crate) struct Harvest {
     /// When finished pages are visited again; none when they are not.
     recrawl: Option<RecrawlBounds>,
     /// Where exchanges are kept; none when a store elsewhere has them before they come here.
-    shelf: Option<Shelf>,
+    archiving: Option<Archiving>,
     indexer: Indexer,
     counters: Counters,
     /// What the summary has to tell beyond the counts.
@@ -42,7 +43,7 @@ pub(crate) struct Harvest {
 pub(crate) struct HarvestParts {
     pub(crate) reader: PageReader,
     pub(crate) recrawl: Option<RecrawlBounds>,
-    pub(crate) shelf: Option<Shelf>,
+    pub(crate) archiving: Option<Archiving>,
     pub(crate) indexer: Indexer,
     pub(crate) notices: Notices,
     pub(crate) seeds: SeedWatch,
@@ -54,7 +55,7 @@ impl Harvest {
         Self {
             reader: parts.reader,
             recrawl: parts.recrawl,
-            shelf: parts.shelf,
+            archiving: parts.archiving,
             indexer: parts.indexer,
             counters: Counters::default(),
             notices: Arc::new(parts.notices),
@@ -91,7 +92,7 @@ impl Harvest {
 
     /// Whether what is fetched is kept by this process.
     pub(crate) fn archives_here(&self) -> bool {
-        self.shelf.is_some()
+        self.archiving.is_some()
     }
 
     /// Takes in the result of a page.
@@ -143,15 +144,17 @@ impl Harvest {
         let line = LogLine::robots(url, result);
         let event = Event::RobotsAsked { requests: 1 };
         self.indexer.report(event, permit);
-        let Some(shelf) = self.shelf.as_ref().filter(|_| result.exchange.is_some()) else {
+        let archiving = self.archiving.as_ref();
+        let Some(archiving) = archiving.filter(|_| result.exchange.is_some()) else {
             self.log.add(line);
             return;
         };
         let log = self.log.clone();
-        shelf.robots(url, result, |digest| {
-            let line = line.with_digest(digest);
-            Box::new(move |_| log.add(line))
-        });
+        let ack = move |kept: Result<Kept, _>| {
+            let digest = kept.ok().and_then(|kept| kept.digest);
+            log.add(line.with_digest(digest));
+        };
+        archiving.robots(url, result, Box::new(ack));
     }
 
     /// Tells those who watch the seeds what came of a request, or of an attempt at one.
@@ -168,8 +171,9 @@ impl Harvest {
     }
 
     /// Finishes a URL whose exchange an earlier process has archived but not reported.
-    pub(crate) fn adopt(&self, visit: &Visit) -> Event {
-        self.finished(visit, self.reader.read(visit))
+    pub(crate) fn report_again(&self, visit: &Visit, place: Archived) -> Event {
+        let event = self.finished(visit, self.reader.read(visit));
+        archived(event, Some(place))
     }
 
     fn finished(&self, visit: &Visit, reading: Reading) -> Event {
@@ -221,26 +225,26 @@ impl Harvest {
         let outcome = report
             .map_or(&result.outcome, |report| &report.outcome)
             .clone();
-        let Some(shelf) = self.shelf.as_ref().filter(|_| result.exchange.is_some()) else {
+        let archiving = self.archiving.as_ref();
+        let Some(archiving) = archiving.filter(|_| result.exchange.is_some()) else {
             line.into_iter().for_each(|line| log.add(line));
             indexer.page(event, aside, permit);
             return;
         };
         let key = visit.candidate.key;
-        shelf.page(visit, &outcome, |digest| {
-            let line = line.map(|line| line.with_digest(digest));
-            Box::new(move |stored: Result<_, _>| match stored {
-                Ok(_) => {
-                    line.into_iter().for_each(|line| log.add(line));
-                    indexer.page(event, aside, permit);
-                }
-                // Unstored means unreported: it was no attempt, and the page is fetched again.
-                Err(error) => {
-                    tracing::warn!(%error, "exchange not stored");
-                    indexer.page(Event::Return { keys: vec![key] }, aside, permit);
-                }
-            })
-        });
+        let ack = move |kept: Result<Kept, _>| match kept {
+            Ok(kept) => {
+                line.into_iter()
+                    .for_each(|line| log.add(line.with_digest(kept.digest)));
+                indexer.page(archived(event, kept.archived()), aside, permit);
+            }
+            // Unstored means unreported: it was no attempt, and the page is fetched again.
+            Err(error) => {
+                tracing::warn!(%error, "exchange not stored");
+                indexer.page(Event::Return { keys: vec![key] }, aside, permit);
+            }
+        };
+        archiving.page(visit, &outcome, Box::new(ack));
     }
 }
 
@@ -250,6 +254,14 @@ fn report_of(event: &Event) -> Option<&Report> {
         Event::Done { report, .. } | Event::Retry { report, .. } => Some(report),
         _ => None,
     }
+}
+
+/// An event that says where its exchange lies.
+fn archived(mut event: Event, place: Option<Archived>) -> Event {
+    if let Event::Done { archived, .. } | Event::Retry { archived, .. } = &mut event {
+        *archived = place;
+    }
+    event
 }
 
 fn report(visit: &Visit, outcome: Outcome, redirect: Option<String>) -> Report {

@@ -250,7 +250,7 @@ impl Work {
     fn sync(&mut self) -> Result<()> {
         self.index.sync()?;
         self.synced = Instant::now();
-        self.synced_results = self.index.results();
+        self.synced_results = (self.index.results()).max(self.index.followed().unwrap_or(0));
         self.dirty = false;
         self.waiting.confirm();
         Ok(())

@@ -16,7 +16,7 @@
 //! ```
 
 mod addresses;
-mod adopt;
+mod archiving;
 mod clock;
 mod control;
 mod crawl;
@@ -33,11 +33,11 @@ mod reading;
 mod redirect;
 mod rejudge;
 mod repair;
+mod results;
 mod retry;
 mod revisit;
 mod ring;
 mod seeds;
-mod shelf;
 mod summary;
 mod sync;
 mod view;

@@ -19,6 +19,7 @@ use crate::error::{Context, Result};
 use orbweaver_config::LogOptions;
 use orbweaver_docindex::Reader;
 use orbweaver_model::{CrawlUrl, FetchResult, OutcomeClass, Report, Timestamp, UrlKey, Visit};
+use orbweaver_store::Digest;
 
 use crate::watch::notices::Notices;
 use orbweaver_config::units::moment;
@@ -86,8 +87,8 @@ impl LogLine {
     }
 
     /// With the digest of the payload, as the archive has it.
-    pub(crate) fn with_digest(mut self, digest: Option<&str>) -> Self {
-        self.digest = digest.map(|digest| format!("sha1:{digest}").into());
+    pub(crate) fn with_digest(mut self, digest: Option<Digest>) -> Self {
+        self.digest = digest.map(|digest| digest.labelled().into());
         self
     }
 

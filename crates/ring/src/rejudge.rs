@@ -12,9 +12,9 @@ use orbweaver_docindex::{DocIndex, Entry, Fate, LinkRecord, Tracking};
 use orbweaver_intake::surt;
 use orbweaver_model::{CrawlUrl, Event, Link, LinkKind, NewLink, OutcomeClass, Rules};
 
-use crate::adopt::restore;
 use crate::harvest::Harvest;
 use crate::indexer::{Again, Judge};
+use crate::results::visit_of;
 use orbweaver_config::Settings;
 use orbweaver_crawldir::CrawlDir;
 
@@ -98,7 +98,8 @@ impl Rejudge {
         }
         let redirects = entry.fate.as_ref().is_some_and(is_redirect);
         let url = entry.link.url.clone();
-        let found = orbweaver_store::get(self.dir.path(), &surt(&url), url.as_str());
+        let place = entry.fate.as_ref().and_then(|fate| fate.capture);
+        let found = orbweaver_store::newest(self.dir.path(), place, &|| surt(&url), url.as_str());
         let stored = match found {
             Ok(found) => found.document,
             Err(error) => {
@@ -107,10 +108,10 @@ impl Rejudge {
             }
         };
         let shown = entry.link.shown;
-        let mut visit = restore(
+        let mut visit = visit_of(
             stored?,
             self.harvest.reader().candidate(entry),
-            &self.harvest,
+            self.harvest.reader().limits(),
         )?;
         let mut first = self.harvest.reader().read(&visit);
         let mut grew: Vec<CrawlUrl> = first.aside.grew.take().into_iter().collect();

@@ -19,7 +19,7 @@ mod end;
 mod options;
 mod supervise;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -30,13 +30,13 @@ use orbweaver_docindex::{DocIndex, IndexOptions};
 use orbweaver_intake::{Canonicalizer, LinkRule, Outlinks, Scope, Traps};
 use orbweaver_model::{Clock, Event, KeySeed, Order, TransId};
 use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Shortages, Spider, SpoolDir};
-use orbweaver_store::{Archive, Recovery};
+use orbweaver_store::{Keep, Recovery};
 use orbweaver_urlserver::{Handle, Links, Notice, UrlServer};
 
 pub(crate) use self::options::can_begin;
 use self::options::{body_budget, damage_notes, open_archive, spider_options, urlserver_options};
 use crate::addresses::Addresses;
-use crate::adopt;
+use crate::archiving::Archiving;
 use crate::clock;
 use crate::control::socket::Socket;
 use crate::control::{Control, Controlled};
@@ -54,8 +54,8 @@ use crate::machine::{Descriptors, random};
 use crate::notices;
 use crate::reading::PageReader;
 use crate::rejudge::{Rejudge, tracking};
+use crate::results;
 use crate::seeds::SeedWatch;
-use crate::shelf::Shelf;
 use crate::watch::notices::Notices;
 use crate::watch::{Watch, Watched};
 
@@ -124,9 +124,7 @@ struct Opened {
     spider: Option<Spider>,
     docs: DocIndex,
     /// None when the store is elsewhere.
-    archive: Option<(Arc<Archive>, Recovery)>,
-    /// What the store complains of, while it does.
-    trouble: Arc<Mutex<Option<String>>>,
+    archive: Option<(Arc<dyn Keep>, Recovery)>,
 }
 
 impl Opened {
@@ -155,9 +153,8 @@ impl Opened {
             ..IndexOptions::default()
         };
         let docs = DocIndex::open(&dir.index(), index_options, clock())?;
-        let trouble: Arc<Mutex<Option<String>>> = Arc::default();
         let archive = match is_here {
-            true => Some(open_archive(dir, settings, Arc::clone(&trouble))?),
+            true => Some(open_archive(dir, settings)?),
             false => None,
         };
         Ok(Self {
@@ -167,7 +164,6 @@ impl Opened {
             spider,
             docs,
             archive,
-            trouble,
         })
     }
 
@@ -200,7 +196,8 @@ impl Opened {
         Ok(Harvest::new(HarvestParts {
             reader: PageReader::new(outlinks, seed, seen, policy, settings),
             recrawl: settings.recrawl,
-            shelf: (self.archive.as_ref()).map(|(archive, _)| Shelf::new(Arc::clone(archive))),
+            archiving: (self.archive.as_ref())
+                .map(|(archive, _)| Archiving::new(Arc::clone(archive))),
             indexer: index.indexer.clone(),
             notices,
             seeds: SeedWatch::of(&settings.seeds),
@@ -217,15 +214,12 @@ impl Opened {
             for seed in docs.reader().seeds() {
                 harvest.reader().outlinks().admit_seed(&seed?);
             }
-            if let Some((_, recovery)) = &self.archive {
-                adopt::adopt(dir, recovery, docs, harvest)?;
-            }
         }
         let links = harvest.reader().judge_seeds(&settings.seeds);
         let at = (self.clock)();
         docs.apply([Event::Links { links, at }])?;
-        if !resumed && self.archive.is_some() {
-            adopt::adopt_all(dir, docs, harvest)?;
+        if let Some((archive, _)) = &self.archive {
+            results::follow(archive.as_ref(), docs, harvest)?;
         }
         let judge = Rejudge::new(Arc::clone(harvest), dir.clone(), settings);
         judge.apply_rules(docs)?;
@@ -289,7 +283,7 @@ pub(crate) struct Ring {
     watch: Arc<Watch>,
     harvest: Arc<Harvest>,
     urlserver: Handle,
-    archive: Option<Arc<Archive>>,
+    archive: Option<Arc<dyn Keep>>,
     clock: Clock,
     index: indexer::Running,
     index_thread: JoinHandle<Result<()>>,
@@ -339,7 +333,6 @@ impl Ring {
             spider,
             docs,
             archive,
-            trouble,
             ..
         } = opened;
         let settings = &start.settings;
@@ -401,7 +394,6 @@ impl Ring {
             archive: archive.clone(),
             standing: Arc::clone(&index.standing),
             reader,
-            trouble,
             settings: start.settings.clone(),
         }));
         let control = Arc::new(Control::new(Controlled {

@@ -7,8 +7,9 @@ use orbweaver_config::Settings;
 use orbweaver_crawldir::CrawlDir;
 use orbweaver_docindex::{Damage, Reader};
 use orbweaver_intake::seeds::parse_seed;
-use orbweaver_intake::{Canonicalizer, Scope};
-use orbweaver_model::Link;
+use orbweaver_intake::{Canonicalizer, Scope, surt};
+use orbweaver_model::{CapturePlace, CrawlUrl, Link};
+use orbweaver_store::Found;
 
 use crate::clock;
 use crate::control::changes::{Changes, Entry};
@@ -90,6 +91,34 @@ impl View {
         let reader = self.reader()?;
         let why = self.explain(&reader, url)?;
         Ok(Seen::of(why, &reader))
+    }
+
+    /// The newest document of a URL that can be read from the archive, and what could not. The record of the URL says where
+    /// it lies; without one it is looked for in the CDXJ.
+    pub fn page(&self, url: &CrawlUrl) -> Result<Found> {
+        let dir = self.dir.clone().readable_in(&["warc", "cdxj"])?;
+        let place = self.place_of(url);
+        let found = orbweaver_store::newest(dir.path(), place, &|| surt(url), url.as_str());
+        Ok(found?)
+    }
+
+    /// An index that cannot be asked is no reason not to find the page.
+    fn place_of(&self, url: &CrawlUrl) -> Option<CapturePlace> {
+        let question = Question::Why {
+            url: url.to_string(),
+        };
+        match ask_one::<Why>(&self.dir, &question) {
+            Ok(Some(why)) => {
+                let says = why.archive?;
+                orbweaver_store::place_in(&says.file, says.offset)
+            }
+            Ok(None) => {
+                let reader = self.reader().ok()?;
+                let entry = reader.entry(url.key(reader.seed())).ok()??;
+                entry.fate?.capture
+            }
+            Err(_) => None,
+        }
     }
 
     /// What limits the speed of a crawl that runs.

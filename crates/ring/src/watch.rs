@@ -19,7 +19,7 @@ use orbweaver_config::Settings;
 use orbweaver_crawldir::{CrawlDir, Space};
 use orbweaver_docindex::Reader;
 use orbweaver_model::{Clock, CrawlUrl, Link};
-use orbweaver_store::Archive;
+use orbweaver_store::Keep;
 use orbweaver_urlserver::{Census, Handle};
 
 use self::progress::{Progress, Rate};
@@ -39,11 +39,9 @@ pub(crate) struct Watch {
     urlserver: Handle,
     harvest: Arc<Harvest>,
     /// None when the store is elsewhere.
-    archive: Option<Arc<Archive>>,
+    archive: Option<Arc<dyn Keep>>,
     standing: Published,
     reader: Reader,
-    /// What the store complains of, while it does.
-    trouble: Arc<Mutex<Option<String>>>,
     /// Room on the disk.
     space: Space,
     /// As they are in effect; a reload changes them.
@@ -60,10 +58,9 @@ pub(crate) struct Watched {
     pub(crate) clock: Clock,
     pub(crate) urlserver: Handle,
     pub(crate) harvest: Arc<Harvest>,
-    pub(crate) archive: Option<Arc<Archive>>,
+    pub(crate) archive: Option<Arc<dyn Keep>>,
     pub(crate) standing: Published,
     pub(crate) reader: Reader,
-    pub(crate) trouble: Arc<Mutex<Option<String>>>,
     pub(crate) settings: Settings,
 }
 
@@ -79,7 +76,6 @@ impl Watch {
             archive: watched.archive,
             standing: watched.standing,
             reader: watched.reader,
-            trouble: watched.trouble,
             settings: Mutex::new(watched.settings),
             busy: Mutex::new(Busy::default()),
             rate: Mutex::default(),
@@ -111,7 +107,7 @@ impl Watch {
 
     /// What keeps the crawl from writing, most general cause first.
     pub(crate) fn trouble(&self) -> Option<String> {
-        let archive = || lock(&self.trouble).clone();
+        let archive = || Some(self.archive.as_ref()?.trouble()?.to_string());
         let index = || lock(&self.standing).trouble.clone();
         self.space.low().or_else(archive).or_else(index)
     }

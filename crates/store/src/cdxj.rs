@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use orbweaver_model::Timestamp;
+use orbweaver_model::CapturePlace;
 use serde::Deserialize;
 
-use crate::date::Date;
 use crate::error::StoreError;
+use crate::exchange::place_in;
 use crate::files::{CDXJ, Layout, OPEN, names};
 
 /// No line is longer: a URL and its key have at most 32 KiB each and JSON at worst multiplies by six.
@@ -51,9 +51,9 @@ pub struct IndexLine {
 }
 
 impl IndexLine {
-    /// True when the fetch had begun by then, as far as a line tells: to the second.
-    pub fn began_by(&self, at: Timestamp) -> bool {
-        self.timestamp <= Date::new(at).digits().to_string()
+    /// Where the capture lies; none in a file that is not numbered.
+    pub fn place(&self) -> Option<CapturePlace> {
+        place_in(&self.filename, self.offset)
     }
 
     /// Reads a line, with or without its line end.

@@ -29,7 +29,7 @@ impl Digest {
     }
 
     /// The same with the name of the algorithm before it, as the fields of a record want it.
-    pub(crate) fn labelled(self) -> String {
+    pub fn labelled(self) -> String {
         let mut text = String::with_capacity(37);
         text.push_str("sha1:");
         BASE32.encode_append(&self.0, &mut text);

@@ -85,6 +85,89 @@ pub struct Found {
     pub damage: Vec<StoreError>,
 }
 
+/// The newest stored document of a URL, at the place that the record of the URL has: one look at the table of files and one
+/// file read, whatever the size of the archive. Without a place, or when nothing of this URL can be read there, it is looked
+/// for in the CDXJ.
+pub fn newest(
+    dir: &Path,
+    place: Option<CapturePlace>,
+    surt: &dyn Fn() -> String,
+    url: &str,
+) -> Result<Found, StoreError> {
+    let mut damage = Vec::new();
+    match place.map(|place| read_place(dir, place, WHOLE)) {
+        // An answer that nothing has changed is not the document.
+        Some(Ok(stored)) if stored.url == url && stored.unchanged_since.is_none() => {
+            let document = Some(stored);
+            return Ok(Found { document, damage });
+        }
+        Some(Err(error)) if error.is_damage() => damage.push(error),
+        Some(Err(other)) => return Err(other),
+        Some(Ok(_)) | None => {}
+    }
+    let found = get(dir, &surt(), url)?;
+    // What was damaged at the place is damaged in the same words when it is found again.
+    damage.retain(|error| {
+        let said = error.to_string();
+        found.damage.iter().all(|other| other.to_string() != said)
+    });
+    damage.extend(found.damage);
+    Ok(Found {
+        damage,
+        document: found.document,
+    })
+}
+
+/// The place that a file and an offset are; none when the file is not one of an archive. The file may have its directory
+/// before it.
+pub fn place_in(file: &str, offset: u64) -> Option<CapturePlace> {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let file = numbers::number_of(name)?;
+    Some(CapturePlace { file, offset })
+}
+
+/// What a capture is, without its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureHead {
+    /// The URL.
+    pub url: String,
+    /// The WARC file, by its finished name.
+    pub file: String,
+    /// Where the record begins.
+    pub offset: u64,
+    /// Bytes of the record.
+    pub length: u64,
+    /// When it was captured, fourteen digits, UTC.
+    pub timestamp: String,
+    /// True when the body is elsewhere.
+    pub revisit: bool,
+}
+
+/// What lies at a place.
+pub fn head_at(dir: &Path, place: CapturePlace) -> Result<CaptureHead, StoreError> {
+    let layout = Layout::new(dir);
+    let missing = || StoreError::damaged(&layout.warc, place.offset, "no exchange begins here");
+    let name = numbers::name_of(&layout, place.file)?.ok_or_else(missing)?;
+    let (path, handle) = layout.open_warc(&name)?;
+    let mut records = Records::from_file(&path, handle, place.offset, 64 << 10)?;
+    let head = records.next_head()?.ok_or_else(missing)?;
+    let end = records.finish()?;
+    let began = head.field("WARC-Date").and_then(parse_iso);
+    let url = head.field("WARC-Target-URI");
+    let is_main = ["response", "revisit"].contains(&head.kind());
+    match (url, began) {
+        (Some(url), Some(began)) if is_main => Ok(CaptureHead {
+            url: url.to_owned(),
+            file: name,
+            offset: place.offset,
+            length: end.saturating_sub(place.offset),
+            timestamp: Date::new(began).digits().to_string(),
+            revisit: head.kind() == "revisit",
+        }),
+        _ => Err(missing()),
+    }
+}
+
 /// The newest stored document of a URL that can be read. Where the newest answer says that nothing has changed, it is
 /// the document that the answer speaks of.
 pub fn get(dir: &Path, surt: &str, url: &str) -> Result<Found, StoreError> {

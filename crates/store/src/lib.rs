@@ -39,13 +39,15 @@ pub use cdxj::{IndexLine, each_capture, lookup};
 pub use check::{Finding, Severity, Summary, check};
 pub use digest::Digest;
 pub use error::StoreError;
-pub use exchange::{Found, StoredExchange, exchange_at, get, read_place};
+pub use exchange::{
+    CaptureHead, Found, StoredExchange, exchange_at, get, head_at, newest, place_in, read_place,
+};
 pub use keep::{Ack, Attempt, Keep, Kept, Notice, Placed};
 pub use options::StoreOptions;
 pub use places::{Place, Places};
 pub use repair::repair;
-pub use results::{Entry, Follower, Reading, Results, Standing, check_results};
+pub use results::{Begin, Entry, Follower, Reading, Results, Standing, check_results};
 pub use warc::prepare::{Archivist, Capture, Captured, Prepared, Scratch};
 pub use warc::reader::{RecordHead, Records, StoredRecord, read_at};
-pub use warc::recover::{Cut, Recovery, Skipped, each_line};
+pub use warc::recover::{Cut, Recovery, Skipped};
 pub use warc::writer::{Location, Writer};

@@ -94,15 +94,17 @@ impl Results {
         })
     }
 
-    /// A follower by name: registered, or where it was when it was registered before. A new one begins before the first
-    /// entry.
-    pub fn follower(&self, name: &str) -> Result<Follower, StoreError> {
+    /// A follower by name, where it was when it was registered before; a new one is registered and begins as `new` says.
+    pub fn follower(&self, name: &str, new: Begin) -> Result<Follower, StoreError> {
         let followers = &self.shared.followers;
         let position = match followers.position(name)? {
             // The journal is shorter than it was: it was lost and made again, and so everything is heard again.
             Some(position) if position > self.last() => 0,
             Some(position) => position,
-            None => 0,
+            None => match new {
+                Begin::First => 0,
+                Begin::Now => self.last(),
+            },
         };
         followers.set(name, position)?;
         Ok(Follower {
@@ -160,6 +162,15 @@ impl Results {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where a follower begins that was never heard of before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// With the first result of the crawl.
+    First,
+    /// With what comes next.
+    Now,
 }
 
 /// The results behind a position, one after the other.
@@ -234,6 +245,12 @@ impl Follower {
     /// How far it has come, durably.
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Entries that it has not read yet.
+    pub fn lag(&self) -> u64 {
+        let read = self.reading.position();
+        self.reading.results.last().saturating_sub(read)
     }
 
     /// Keeps, durably, that everything up to this position is done. After a kill it goes on behind it.

@@ -12,7 +12,7 @@ use orbweaver_wire::conversation::write_in_time;
 use orbweaver_wire::{Answer, Complaints, Connection, Decoded, Records, Verdict};
 
 use super::super::door::{Door, DoorLog};
-use super::keeper::Keeper;
+use super::receive::Receiver;
 
 /// Records of one connection that may wait for their answers.
 const WINDOW: usize = 512;
@@ -27,21 +27,21 @@ const SILENCE: Duration = Duration::from_secs(60);
 type Due = (u32, oneshot::Receiver<Verdict>);
 
 /// Accepts spiders for ever.
-pub(super) async fn accept(mut door: Door, keeper: Arc<Keeper>) {
+pub(super) async fn accept(mut door: Door, store: Arc<Receiver>) {
     loop {
         let connection = door.next().await;
-        tokio::spawn(converse(connection, Arc::clone(&keeper), door.log()));
+        tokio::spawn(converse(connection, Arc::clone(&store), door.log()));
     }
 }
 
-async fn converse(connection: Connection, keeper: Arc<Keeper>, door: DoorLog) {
+async fn converse(connection: Connection, store: Arc<Receiver>, door: DoorLog) {
     let peer = connection.peer();
     let (reader, writer) = tokio::io::split(connection);
     let (due, answers) = mpsc::channel(WINDOW);
     let writing = tokio::spawn(answer(answers, writer));
     let mut complaints = Complaints::default();
     let mut refused = |why| {
-        if let Some(count) = complaints.count((keeper.clock)()) {
+        if let Some(count) = complaints.count((store.clock)()) {
             warn!(%peer, why, count, "records refused");
         }
     };
@@ -51,7 +51,7 @@ async fn converse(connection: Connection, keeper: Arc<Keeper>, door: DoorLog) {
             info!(%peer, "spider connected");
         }
     };
-    let read = read(reader, &due, &keeper, &mut known, &mut refused).await;
+    let read = read(reader, &due, &store, &mut known, &mut refused).await;
     // What was read is still answered, if anybody listens.
     drop(due);
     let written = writing.await.unwrap_or(Ok(()));
@@ -67,11 +67,11 @@ async fn converse(connection: Connection, keeper: Arc<Keeper>, door: DoorLog) {
 async fn read(
     mut reader: ReadHalf<Connection>,
     due: &mpsc::Sender<Due>,
-    keeper: &Keeper,
+    store: &Receiver,
     known: &mut (dyn FnMut() + Send),
     refused: &mut (dyn FnMut(&'static str) + Send),
 ) -> std::io::Result<()> {
-    let mut records = Records::new(keeper.max_data);
+    let mut records = Records::new(store.max_data);
     let mut permit: Option<OwnedSemaphorePermit> = None;
     loop {
         while let Some(decoded) = records.next() {
@@ -79,7 +79,7 @@ async fn read(
                 Decoded::Record(record) => {
                     let doc_id = record.doc_id;
                     // Compressing takes its time, and the archive may have to be waited for.
-                    (doc_id, tokio::task::block_in_place(|| keeper.take(record)))
+                    (doc_id, tokio::task::block_in_place(|| store.take(record)))
                 }
                 Decoded::Refused { doc_id, why } => {
                     refused(why);
@@ -96,8 +96,8 @@ async fn read(
         // A record of more than one piece needs its place in memory before it is read.
         let size = records.size();
         if size > PIECE && permit.is_none() {
-            let budget = Arc::clone(&keeper.budget);
-            permit = budget.acquire_many_owned(keeper.permits(size)).await.ok();
+            let budget = Arc::clone(&store.budget);
+            permit = budget.acquire_many_owned(store.permits(size)).await.ok();
         }
         let amid = records.is_amid();
         let buffer = records.buffer();

@@ -7,9 +7,8 @@ use anyhow::Result;
 
 use orbweaver_config::Settings;
 use orbweaver_config::units::counted;
-use orbweaver_daemons::journal;
 use orbweaver_model::text;
-use orbweaver_ring::{CrawlDir, IndexLine, View, json};
+use orbweaver_ring::{CrawlDir, Error, IndexLine, View, json};
 use orbweaver_store::Severity;
 
 use crate::exit::Ending;
@@ -53,7 +52,7 @@ fn finding(json: bool, severity: &str, place: &str, offset: Option<u64>, what: &
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
         let view = View::open(&self.dir)?;
-        let dir = view.dir().clone().readable()?;
+        let dir = view.dir().clone().readable().map_err(Error::from)?;
         let mut out = std::io::stdout().lock();
         if self.repair {
             for what in view.repair()? {
@@ -136,16 +135,19 @@ impl Args {
         Ok(errors)
     }
 
-    /// The journal of a store that runs as a daemon; a crawl has none.
+    /// The results. Those of a crawl come out of its archive again, so that damage to them is worth no more than a note; those of
+    /// a store that runs as a daemon are nowhere else.
     fn journal(&self, dir: &CrawlDir, out: &mut dyn Write) -> Result<JournalSummary> {
         let mut summary = JournalSummary::default();
         let mut failed = Ok(());
-        summary.entries = journal::audit(dir.path(), &mut |found| {
-            let severity = if found.is_error { "error" } else { "note" };
-            summary.errors += u64::from(found.is_error);
-            summary.notes += u64::from(!found.is_error);
+        let is_store = is_store(dir);
+        summary.entries = orbweaver_store::check_results(dir.path(), &mut |found| {
+            let is_error = is_store && found.severity == Severity::Error;
+            let severity = if is_error { "error" } else { "note" };
+            summary.errors += u64::from(is_error);
+            summary.notes += u64::from(!is_error);
             if failed.is_ok() {
-                let line = finding(self.json, severity, &found.place, found.offset, &found.what);
+                let line = finding(self.json, severity, &found.file, found.offset, &found.what);
                 failed = writeln!(out, "{line}");
             }
         })?;
@@ -156,7 +158,7 @@ impl Args {
     /// The doc index: asked for when a crawl runs, read otherwise. A store that runs as a daemon has none.
     fn index(&self, view: &View, out: &mut dyn Write) -> Result<IndexSummary> {
         let dir = view.dir();
-        if !dir.index().exists() && journal::Shelf::dir(dir.path()).exists() {
+        if is_store(dir) {
             return Ok(IndexSummary::default());
         }
         let mut summary = IndexSummary::default();
@@ -183,6 +185,12 @@ impl Args {
         failed?;
         Ok(summary)
     }
+}
+
+/// True for the directory of a store that runs as a daemon: it has results, but never had a doc index or settings of a crawl.
+fn is_store(dir: &CrawlDir) -> bool {
+    let has = |name: &str| dir.path().join(name).exists();
+    has("results") && !dir.index().exists() && !has("crawl.toml")
 }
 
 #[derive(Default)]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use orbweaver_intake::{CanonicalOptions, Canonicalizer, seeds::parse_seed, surt};
+use orbweaver_intake::{CanonicalOptions, Canonicalizer, seeds::parse_seed};
 use orbweaver_model::Limits;
-use orbweaver_ring::{Error, View};
+use orbweaver_ring::View;
 use orbweaver_store::StoredExchange;
 
 use super::damaged;
@@ -38,11 +38,10 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<Ending> {
-        let dir = View::open(&self.dir)?.dir().clone();
-        let dir = dir.readable_in(&["warc", "cdxj"]).map_err(Error::from)?;
+        let view = View::open(&self.dir)?;
         let url = parse_seed(&self.url, &Canonicalizer::new(CanonicalOptions::default()))
             .map_err(|error| Fatal::input(format!("`{}` is not a URL: {error}", self.url)))?;
-        let found = orbweaver_store::get(dir.path(), &surt(&url), url.as_str())?;
+        let found = view.page(&url)?;
         let read = found.document.is_some();
         if let Some(stored) = found.document {
             self.print(stored)?;

@@ -259,6 +259,8 @@ fn must_be_named(name: &str, what: Harm) -> bool {
         "index/lock" => what == Harm::Missing,
         // Nothing is read back from it.
         "log/crawl.log" => false,
+        // Made again from the archive by the next start.
+        _ if name.starts_with("results/") => false,
         "crawl.toml" | "changes.jsonl" => what == Harm::Foreign,
         // Without its end it is one that a kill has left.
         "orbweaver-crawl" => !matches!(what, Harm::Cut | Harm::Empty),

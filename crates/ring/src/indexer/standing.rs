@@ -17,7 +17,7 @@ pub(crate) struct Standing {
     pub(crate) trouble: Option<String>,
     /// What damage has cost, in words.
     pub(crate) lost: Option<String>,
-    /// How far the results of a store elsewhere are on the disk itself.
+    /// How far the results are on the disk itself: of a store elsewhere, or of the archive beside the index.
     pub(crate) results: u64,
 }
 

@@ -1,30 +1,26 @@
 //! What each stage needs to know, taken from the settings.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 
 use orbweaver_docindex::Reader;
 use orbweaver_model::HostSetting;
 use orbweaver_spider::{AddressPolicy, ByteBudget, Spider, SpiderOptions, TlsOptions};
-use orbweaver_store::{Archive, Recovery, StoreOptions, Writer};
+use orbweaver_store::{Archive, Keep, Recovery, StoreOptions, Writer};
 use orbweaver_urlserver::UrlServerOptions;
 
 use crate::clock;
-use crate::sync::lock;
 use orbweaver_config::Settings;
 use orbweaver_crawldir::CrawlDir;
 
-/// Opens the archive; what it complains of, while it does, is found in `trouble`.
+/// Opens the archive.
 pub(crate) fn open_archive(
     dir: &CrawlDir,
     settings: &Settings,
-    trouble: Arc<Mutex<Option<String>>>,
-) -> Result<(Arc<Archive>, Recovery)> {
+) -> Result<(Arc<dyn Keep>, Recovery)> {
     let (writer, recovery) = Writer::open(dir.path(), store_options(settings))?;
-    let archive = Archive::start(writer, move |failure| {
-        *lock(&trouble) = failure.map(ToString::to_string);
-    })?;
+    let archive = Archive::start(writer, &mut |_| {}, |_| {})?;
     Ok((Arc::new(archive), recovery))
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::Ring;
 use crate::control::RunState;
 use crate::indexer::Idle;
+use crate::sync::lock;
 
 /// How often the ring is looked at.
 const EVERY: Duration = Duration::from_millis(250);
@@ -62,6 +63,7 @@ impl Ring {
                     }
                     self.mind_the_disk(now.paused).await;
                     self.look(&mut said, &mut said_lost);
+                    self.forget_results();
                     self.watch.refresh().await;
                 }
             }
@@ -89,6 +91,17 @@ impl Ring {
             let sentence = trouble.as_deref().unwrap_or("the store writes again");
             harvest.notices().say(sentence.to_owned());
             *said = trouble;
+        }
+    }
+
+    /// Results that the doc index has on the disk itself, and every other follower too, need not be kept.
+    fn forget_results(&self) {
+        let Some(archive) = &self.archive else {
+            return;
+        };
+        let folded = lock(&self.index.standing).results;
+        if let Err(error) = archive.results().folded(folded) {
+            tracing::warn!(%error, "old results cannot be removed");
         }
     }
 

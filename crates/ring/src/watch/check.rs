@@ -6,7 +6,7 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 
 use orbweaver_crawldir::CrawlDir;
-use orbweaver_docindex::{Entry, Error as IndexError, Reader};
+use orbweaver_docindex::{Entry, Error as IndexError, Fate, Reader};
 use orbweaver_model::CrawlUrl;
 
 use crate::error::{Context, Result};
@@ -100,18 +100,28 @@ pub(crate) fn unarchived(
     each: &mut dyn FnMut(&CrawlUrl) -> Result<()>,
 ) -> Result<()> {
     let mut archived = HashSet::new();
+    let mut placed = HashSet::new();
     let seed = reader.seed();
     orbweaver_store::each_capture(dir.path(), &mut |line| {
-        archived.insert(seed.hash(&line.url));
+        let url = seed.hash(&line.url);
+        archived.insert(url);
+        placed.extend(line.place().map(|place| (place, url)));
     })?;
     for entry in reader.entries() {
         // What cannot be read has been named.
         let Ok(Entry { link, fate }) = entry else {
             break;
         };
-        let fetched =
-            fate.is_some_and(|fate| fate.due.is_none() && fate.report.outcome.class.is_document());
-        if fetched && !archived.contains(&seed.hash(link.url.as_str())) {
+        let fetched = |fate: &Fate| fate.due.is_none() && fate.report.outcome.class.is_document();
+        let Some(fate) = fate.filter(fetched) else {
+            continue;
+        };
+        let url = seed.hash(link.url.as_str());
+        let is_there = match fate.capture {
+            Some(place) => placed.contains(&(place, url)),
+            None => archived.contains(&url),
+        };
+        if !is_there {
             each(&link.url)?;
         }
     }

@@ -244,7 +244,7 @@ pub(crate) fn gather(url: &CrawlUrl, sources: &Sources<'_>) -> Result<Why> {
         attempts_made: attempts_made(entry.as_ref()),
         outcome: entry.as_ref().and_then(outcome),
         visits: entry.as_ref().and_then(visits),
-        archive: archive(url, sources.dir)?,
+        archive: archive(url, entry.as_ref(), sources)?,
     };
     match (rest, &entry) {
         (Some(rest), _) => wait::explain(&mut why, rest, record.as_ref(), sources),
@@ -457,7 +457,29 @@ fn visits(entry: &Entry) -> Option<VisitsSays> {
     })
 }
 
-fn archive(url: &CrawlUrl, dir: &Path) -> Result<Option<ArchiveSays>> {
+/// By the place in the URL's record. What is no URL of the index, as a robots.txt, and what does not lie where its record says,
+/// is looked up in the CDXJ.
+fn archive(
+    url: &CrawlUrl,
+    entry: Option<&Entry>,
+    sources: &Sources<'_>,
+) -> Result<Option<ArchiveSays>> {
+    let dir = sources.dir;
+    let place = entry.and_then(|entry| entry.fate.as_ref()?.capture);
+    let has_places = sources.reader.followed()?.is_some();
+    if entry.is_some() && place.is_none() && has_places {
+        return Ok(None);
+    }
+    let found = place.and_then(|place| orbweaver_store::head_at(dir, place).ok());
+    if let Some(head) = found.filter(|head| head.url == url.as_str()) {
+        return Ok(Some(ArchiveSays {
+            revisit: head.revisit,
+            file: format!("warc/{}", head.file),
+            offset: head.offset,
+            length: head.length,
+            timestamp: head.timestamp,
+        }));
+    }
     let line = orbweaver_store::lookup(dir, &surt(url), url.as_str())?;
     Ok(line.map(|line| ArchiveSays {
         revisit: line.is_revisit(),

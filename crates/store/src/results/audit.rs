@@ -12,7 +12,6 @@ use crate::cdxj::each_capture;
 use crate::check::{Finding, Severity};
 use crate::error::StoreError;
 use crate::files::Layout;
-use crate::numbers::number_of;
 use crate::options::StoreOptions;
 
 /// Reads the results of a crawl directory, says what is wrong, and returns how many entries are whole.
@@ -66,9 +65,7 @@ pub fn check_results(dir: &Path, report: &mut dyn FnMut(Finding)) -> Result<u64,
 fn archived(dir: &Path) -> Result<HashSet<CapturePlace>, StoreError> {
     let mut places = HashSet::new();
     each_capture(dir, &mut |line| {
-        let file = number_of(&line.filename);
-        let offset = line.offset;
-        places.extend(file.map(|file| CapturePlace { file, offset }));
+        places.extend(line.place());
     })?;
     Ok(places)
 }

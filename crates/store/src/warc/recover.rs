@@ -8,10 +8,9 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::cdxj::{IndexLine, Lines};
+use crate::cdxj::Lines;
 use crate::digest::{Digest, Digests};
 use crate::error::StoreError;
 use crate::files::{self, CDXJ, Layout, NEW, OPEN, WARC, names};
@@ -74,8 +73,6 @@ pub struct Recovery {
     pub reindexed: Vec<String>,
     /// Parts of those that could not be read, or that nothing vouches for.
     pub skipped: Vec<Skipped>,
-    /// The indexes of all files that hold exchanges, in the order of their age.
-    indexes: Vec<PathBuf>,
 }
 
 impl Recovery {
@@ -86,28 +83,6 @@ impl Recovery {
             && self.dropped.is_empty()
             && self.reindexed.is_empty()
     }
-
-    /// The indexes of all files, the newest first. What the process before has archived last may not be
-    /// known elsewhere yet; how far back that goes is for the caller to find out, for files can be small and
-    /// many can be finished before anything is acknowledged.
-    pub fn newest_first(&self) -> impl Iterator<Item = &Path> {
-        self.indexes.iter().rev().map(PathBuf::as_path)
-    }
-}
-
-/// Calls `each` with every capture of one index, until it breaks off.
-pub fn each_line(
-    index: &Path,
-    each: &mut dyn FnMut(IndexLine) -> ControlFlow<()>,
-) -> Result<(), StoreError> {
-    let mut lines = open_lines(index)?;
-    let failed = |e| StoreError::io("read", index, e);
-    while let Some(line) = lines.next_parsed().map_err(failed)? {
-        if each(line).is_break() {
-            break;
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn recover(layout: &Layout) -> Result<Recovery, StoreError> {
@@ -124,7 +99,6 @@ pub(crate) fn recover(layout: &Layout) -> Result<Recovery, StoreError> {
             write_sorted(layout, &stem, &lines)?;
             recovery.reindexed.push(name);
         }
-        recovery.indexes.push(layout.cdxj(&stem));
     }
     Ok(recovery)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use orbweaver_model::{CapturePlace, Purpose};
 use orbweaver_store::{
-    Archive, Entry, Keep, Kept, Standing, StoreError, StoreOptions, Writer, check_results,
+    Archive, Begin, Entry, Keep, Kept, Standing, StoreError, StoreOptions, Writer, check_results,
     read_place,
 };
 
@@ -234,8 +234,8 @@ fn the_journal_of_an_earlier_store_is_a_clear_error() {
 fn a_slow_follower_holds_nothing_up_and_loses_nothing() {
     let dir = new_dir();
     let archive = open(dir.path(), small());
-    let mut slow = archive.results().follower("slow").unwrap();
-    let mut killed_one = archive.results().follower("killed").unwrap();
+    let mut slow = archive.results().follower("slow", Begin::First).unwrap();
+    let mut killed_one = archive.results().follower("killed", Begin::First).unwrap();
     put(&archive, &(0..20).map(page).collect::<Vec<_>>());
     let full = logs(dir.path()).len();
     assert!(full > 4);
@@ -259,8 +259,8 @@ fn a_slow_follower_holds_nothing_up_and_loses_nothing() {
     drop(archive);
 
     let archive = open(dir.path(), small());
-    let mut killed_one = archive.results().follower("killed").unwrap();
-    let mut again = archive.results().follower("slow").unwrap();
+    let mut killed_one = archive.results().follower("killed", Begin::First).unwrap();
+    let mut again = archive.results().follower("slow", Begin::First).unwrap();
     assert_eq!((killed_one.position(), again.position()), (10, 1));
     assert_eq!(killed_one.next_entry().unwrap().unwrap().0, 11);
     let heard: Vec<u64> = std::iter::from_fn(|| again.next_entry().unwrap())
@@ -280,6 +280,18 @@ fn a_slow_follower_holds_nothing_up_and_loses_nothing() {
     put(&archive, &[page(50)]);
     assert!(again.wait(Duration::from_secs(60)));
     assert_eq!(again.next_entry().unwrap().unwrap().0, 21);
+    assert_eq!(
+        archive.results().follower("new", Begin::Now).unwrap().lag(),
+        0
+    );
+    assert_eq!(
+        archive
+            .results()
+            .follower("all", Begin::First)
+            .unwrap()
+            .lag(),
+        21
+    );
     archive.results().dismiss("slow").unwrap();
     archive.close().unwrap();
 }

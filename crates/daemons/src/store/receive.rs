@@ -1,36 +1,48 @@
-//! What becomes of a record: archived, entered in the journal, answered, in this order.
+//! What becomes of a record: archived and entered in the results, then answered.
 
-use std::cell::RefCell;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 use bytes::Bytes;
-use tokio::sync::Semaphore;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot, watch};
+use tracing::warn;
 
 use orbweaver_config::StoreSettings;
 use orbweaver_intake::{CanonicalOptions, Canonicalizer, surt};
 use orbweaver_model::{
-    Clock, CrawlUrl, Exchange, FetchResult, Method, Outcome, OutcomeClass, Protocol, Timestamp,
+    Clock, CrawlUrl, Exchange, FetchResult, Method, Outcome, OutcomeClass, Protocol, Purpose,
+    Timestamp,
 };
-use orbweaver_store::{Archive, Archivist, Capture, Captured, Scratch};
+use orbweaver_store::{Attempt, Capture, Captured, Entry, Keep, Kept, Placed, Results, StoreError};
 use orbweaver_wire::{Data, Record, Verdict};
 
-use super::super::journal::{Entry, Location, Standing};
-use super::books::{Books, Known, Reply, key};
-use orbweaver_ring::Error;
+use super::known::{Found, Known, key};
+use super::note;
 
 /// Permits of the byte budget stand for so many bytes each.
 const UNIT: usize = 1024;
 
+/// Whoever waits for the answer to a record.
+type Reply = oneshot::Sender<Verdict>;
+
+/// A record that is to be stored.
+pub(super) struct Received {
+    at: Timestamp,
+    key: u128,
+    /// Without its data.
+    record: Record,
+    reply: Reply,
+}
+
 /// The store behind its ports.
-pub(super) struct Keeper {
-    archive: Archive,
-    archivist: Archivist,
-    pub(super) books: Arc<Books>,
-    pub(super) dir: PathBuf,
+pub(super) struct Receiver {
+    archive: Arc<dyn Keep>,
+    known: Arc<Mutex<Known<Received>>>,
+    /// How far results can be followed, as it grows.
+    durable: watch::Receiver<u64>,
+    dir: PathBuf,
     pub(super) max_data: usize,
     /// Memory for records that are being received.
     pub(super) budget: Arc<Semaphore>,
@@ -39,24 +51,20 @@ pub(super) struct Keeper {
     canonicalizer: Canonicalizer,
 }
 
-thread_local! {
-    /// The compressor's buffers; one a worker.
-    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
-}
-
-impl Keeper {
+impl Receiver {
     pub(super) fn new(
-        archive: Archive,
-        books: Books,
+        archive: Arc<dyn Keep>,
+        known: Known<Received>,
+        durable: watch::Receiver<u64>,
         dir: &Path,
         settings: &StoreSettings,
         clock: Clock,
     ) -> Self {
         let units = (settings.memory / UNIT).clamp(1, u32::MAX as usize);
         Self {
-            archivist: archive.archivist(),
             archive,
-            books: Arc::new(books),
+            known: Arc::new(Mutex::new(known)),
+            durable,
             dir: dir.to_path_buf(),
             max_data: settings.max_data,
             budget: Arc::new(Semaphore::new(units)),
@@ -75,34 +83,57 @@ impl Keeper {
         u32::try_from(units).unwrap_or(u32::MAX)
     }
 
+    /// The results, for those who follow them.
+    pub(super) fn results(&self) -> &Results {
+        self.archive.results()
+    }
+
+    /// How far results can be followed, as it grows.
+    pub(super) fn durable(&self) -> watch::Receiver<u64> {
+        self.durable.clone()
+    }
+
+    /// The record of an entry with its data, which comes from the archive as the whole message.
+    pub(super) fn read_back(&self, entry: &Entry) -> Result<Record, StoreError> {
+        let noted = note::read(entry).map(|(_, record)| record);
+        let Some(place) = entry.place() else {
+            return noted.ok_or(StoreError::Stopped);
+        };
+        let stored = self.archive.read(place, u64::MAX)?;
+        let record = noted.unwrap_or_else(|| note::record_of(&stored));
+        Ok(Record {
+            kind: Data::Message,
+            data: stored.response.into(),
+            ..record
+        })
+    }
+
     /// Takes a record. The answer comes when the record is durable; when it never will be, none comes.
     pub(super) fn take(&self, record: Record) -> oneshot::Receiver<Verdict> {
         let (reply, verdict) = oneshot::channel();
-        if self.books.trouble().is_on() {
+        if self.archive.trouble().is_some() {
             let _ = reply.send(Verdict::TryLater);
             return verdict;
         }
         let (record, url) = self.canonical(record);
         let message = message(&record);
-        let Some(url) = url else {
-            self.enter_refused(record, message.is_some(), reply);
-            return verdict;
+        let key = match (&message, &url) {
+            (Some(message), Some(url)) => key(record.doc_id, url, message),
+            _ => 0,
         };
-        let entry = Entry {
-            received: (self.clock)(),
-            key: match &message {
-                Some(message) => key(record.doc_id, &url, message),
-                None => 0,
-            },
+        let received = Received {
+            at: (self.clock)(),
+            key,
             record: Record {
                 data: Bytes::new(),
                 ..record
             },
-            standing: Standing::Nothing,
+            reply,
         };
-        match message {
-            Some(message) => self.keep(entry, url, message, reply),
-            None => self.books.enter(entry, reply, Verdict::Stored),
+        match (message, url) {
+            (Some(message), Some(url)) => self.keep(received, &url, message),
+            (None, Some(_)) => self.enter(received, None, Verdict::Stored),
+            (message, None) => self.enter_refused(received, message.is_some()),
         }
         verdict
     }
@@ -127,80 +158,87 @@ impl Keeper {
 
     /// A result for what is no URL that can be archived: whoever waits for it hears of it, and its data, if it has any,
     /// is refused.
-    fn enter_refused(&self, record: Record, has_data: bool, reply: Reply) {
-        tracing::warn!(
+    fn enter_refused(&self, received: Received, has_data: bool) {
+        let record = &received.record;
+        warn!(
             doc_id = record.doc_id,
             url = record.url,
             has_data,
             "the URL of a record cannot be archived; it is entered without data"
         );
-        let entry = Entry {
-            received: (self.clock)(),
-            key: 0,
-            record: Record {
-                data: Bytes::new(),
-                ..record
-            },
-            standing: Standing::Nothing,
-        };
         let verdict = match has_data {
             true => Verdict::Refused,
             false => Verdict::Stored,
         };
-        self.books.enter(entry, reply, verdict);
+        self.enter(received, None, verdict);
     }
 
-    fn keep(&self, entry: Entry, url: CrawlUrl, message: Bytes, reply: Reply) {
-        {
-            let mut memory = self.books.memory();
-            match memory.get(entry.key) {
-                Some(Known::At(location)) => {
-                    let standing = Standing::Again(location.clone());
-                    drop(memory);
-                    let entry = Entry { standing, ..entry };
-                    self.books.enter(entry, reply, Verdict::AlreadyHad);
-                    return;
-                }
-                Some(Known::Coming(waiting)) => {
-                    waiting.push((entry, reply));
-                    return;
-                }
-                None => {
-                    memory.put(entry.key, Known::Coming(Vec::new()));
-                }
+    /// Enters a record that brings nothing new to archive.
+    fn enter(&self, received: Received, same: Option<&Placed>, verdict: Verdict) {
+        let Received {
+            at,
+            key,
+            record,
+            reply,
+        } = received;
+        let Some(note) = note::write(key, &record) else {
+            let _ = reply.send(Verdict::Refused);
+            return;
+        };
+        let attempt = Attempt {
+            at,
+            purpose: purpose(&record),
+            url: &record.url,
+            note: &note,
+            same,
+        };
+        let ack = move |kept: Result<Kept, _>| answer(kept, reply, verdict);
+        self.archive.enter(&attempt, Box::new(ack));
+    }
+
+    /// Archives a record, unless the archive has it.
+    fn keep(&self, received: Received, url: &CrawlUrl, message: Bytes) {
+        let key = received.key;
+        let found = lock(&self.known).take(key, received);
+        let received = match found {
+            Found::New(received) => received,
+            Found::At(received, placed) => {
+                return self.enter(received, Some(&placed), Verdict::AlreadyHad);
             }
-        }
-        let result = result(&entry, message);
-        let surt = surt(&url);
+            Found::Waits => return,
+        };
+        let Some(note) = note::write(key, &received.record) else {
+            lock(&self.known).remove(key);
+            let _ = received.reply.send(Verdict::Refused);
+            return;
+        };
+        let result = result(&received, message);
+        let surt = surt(url);
         let capture = Capture {
-            url: &url,
+            url,
             of: Captured::Record {
-                doc_id: NonZeroU32::new(entry.record.doc_id),
+                doc_id: NonZeroU32::new(received.record.doc_id),
             },
-            unchanged_since: self.unchanged_since(&entry.record, &surt, &url),
+            unchanged_since: self.unchanged_since(&received.record, &surt, url),
             surt: &surt,
             outcome: &result.outcome,
             via: None,
             result: &result,
         };
-        let prepared = SCRATCH.with_borrow_mut(|scratch| {
-            let scratch = scratch.get_or_insert_with(|| self.archivist.scratch());
-            self.archivist.prepare(&capture, scratch)
-        });
-        let Ok(Some(prepared)) = prepared else {
-            self.books.memory().remove(entry.key);
-            let _ = reply.send(Verdict::Refused);
-            return;
-        };
-        let books = Arc::clone(&self.books);
-        let ack = move |stored: Result<orbweaver_store::Location, _>| match stored {
-            Ok(place) => enter_stored(&books, entry, reply, &place),
-            Err(error) => {
-                tracing::warn!(%error, "a record was not stored");
-                books.memory().remove(entry.key);
+        let known = Arc::clone(&self.known);
+        let reply = received.reply;
+        let ack = move |kept: Result<Kept, StoreError>| {
+            if kept.is_err() {
+                lock(&known).remove(key);
             }
+            answer(kept, reply, Verdict::Stored);
         };
-        self.archive.submit(prepared, Box::new(ack));
+        let placed = self.archive.put(&capture, &note, Box::new(ack));
+        // From here on it is before everything that is submitted later, so that those who waited find its place.
+        let waiting = lock(&self.known).submitted(key, placed.clone());
+        for received in waiting {
+            self.enter(received, Some(&placed), Verdict::AlreadyHad);
+        }
     }
 
     /// When the document was captured that a server says has not changed. A record does not say it, but the archive has
@@ -215,30 +253,28 @@ impl Keeper {
 
     /// Stores and enters all that was taken.
     pub(super) fn close(&self) -> Result<()> {
-        let archived = self.archive.close();
-        let entered = self.books.close();
-        archived?;
-        if !entered {
-            let what = "the journal could not be written; what was acknowledged is safe";
-            return Err(Error::Disk(what.into()).into());
-        }
-        Ok(())
+        Ok(self.archive.close()?)
     }
 }
 
-/// Enters a record that the archive has, and those that came meanwhile and are the same.
-fn enter_stored(books: &Books, entry: Entry, reply: Reply, place: &orbweaver_store::Location) {
-    let location = Location {
-        file: place.file.to_string(),
-        offset: place.offset,
-    };
-    let waiting = books.memory().put(entry.key, Known::At(location.clone()));
-    let standing = Standing::Archived(location.clone());
-    books.enter(Entry { standing, ..entry }, reply, Verdict::Stored);
-    for (entry, reply) in waiting {
-        let standing = Standing::Again(location.clone());
-        books.enter(Entry { standing, ..entry }, reply, Verdict::AlreadyHad);
+/// Tells a spider what became of its record. Without an answer it sends the record again.
+fn answer(kept: Result<Kept, StoreError>, reply: Reply, verdict: Verdict) {
+    match kept {
+        // A spider that is gone asks again.
+        Ok(_) => drop(reply.send(verdict)),
+        Err(error) => warn!(%error, "a record was not stored"),
     }
+}
+
+fn purpose(record: &Record) -> Purpose {
+    match record.doc_id {
+        0 => Purpose::Robots,
+        _ => Purpose::Page,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The HTTP message that is archived: as received, or, when only a body came, behind the least head that
@@ -275,16 +311,16 @@ fn is_response(data: &[u8]) -> bool {
 
 /// The record as the result that the archive knows how to write. What no record says stays empty: the
 /// address, the request, how the URL was found.
-fn result(entry: &Entry, response: Bytes) -> FetchResult {
-    let record = &entry.record;
-    let millis = entry.received.as_millis();
+fn result(received: &Received, response: Bytes) -> FetchResult {
+    let record = &received.record;
+    let millis = received.at.as_millis();
     let started = millis.saturating_sub(record.millis.into());
     FetchResult {
         outcome: Outcome::plain(record.outcome),
-        started: orbweaver_model::Timestamp::from_millis(started),
+        started: Timestamp::from_millis(started),
         sent: None,
         first_byte: None,
-        ended: entry.received,
+        ended: received.at,
         wire_bytes: 0,
         connected: None,
         exchange: Some(Exchange {

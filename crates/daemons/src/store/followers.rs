@@ -9,29 +9,28 @@ use tokio::io::{AsyncReadExt, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use orbweaver_store::exchange_at;
+use orbweaver_store::Reading;
 use orbweaver_wire::conversation::write_in_time;
-use orbweaver_wire::{Command, Connection, Data, Lines, Record};
+use orbweaver_wire::{Command, Connection, Lines};
 
 use super::super::door::{Door, DoorLog};
-use super::super::journal::{Cursor, Entry};
-use super::keeper::Keeper;
+use super::receive::Receiver;
 
 /// Accepts followers for ever.
-pub(super) async fn accept(mut door: Door, keeper: Arc<Keeper>) {
+pub(super) async fn accept(mut door: Door, store: Arc<Receiver>) {
     loop {
         let connection = door.next().await;
-        tokio::spawn(follow(connection, Arc::clone(&keeper), door.log()));
+        tokio::spawn(follow(connection, Arc::clone(&store), door.log()));
     }
 }
 
-async fn follow(connection: Connection, keeper: Arc<Keeper>, door: DoorLog) {
+async fn follow(connection: Connection, store: Arc<Receiver>, door: DoorLog) {
     let peer = connection.peer();
     let (reader, writer) = tokio::io::split(connection);
     let (from, begin) = watch::channel(None);
     let ended = tokio::select! {
-        ended = hear(reader, from, &keeper) => ended,
-        ended = tell(writer, begin, &keeper) => ended,
+        ended = hear(reader, from, &store) => ended,
+        ended = tell(writer, begin, &store) => ended,
     };
     match ended {
         Err(error) if door.knows(&error) => {}
@@ -44,7 +43,7 @@ async fn follow(connection: Connection, keeper: Arc<Keeper>, door: DoorLog) {
 async fn hear(
     mut reader: ReadHalf<Connection>,
     from: watch::Sender<Option<u64>>,
-    keeper: &Keeper,
+    store: &Receiver,
 ) -> Result<()> {
     let mut lines = Lines::new();
     let mut piece = [0; 1024];
@@ -55,7 +54,7 @@ async fn hear(
                 Command::Follow(position) => {
                     from.send_replace(Some(position));
                 }
-                Command::Have(position) => forget(keeper, position),
+                Command::Have(position) => forget(store, position),
             }
         }
         match reader.read(&mut piece).await? {
@@ -65,11 +64,9 @@ async fn hear(
     }
 }
 
-fn forget(keeper: &Keeper, position: u64) {
-    let shelf = keeper.books.shelf();
-    // Nobody can have folded what is not there.
-    let position = position.min(*keeper.books.durable().borrow());
-    match tokio::task::block_in_place(|| shelf.forget(position)) {
+fn forget(store: &Receiver, position: u64) {
+    let results = store.results();
+    match tokio::task::block_in_place(|| results.folded(position)) {
         Ok(0) => {}
         Ok(files) => info!(files, position, "journal files forgotten"),
         Err(error) => warn!(%error, "cannot remove journal files"),
@@ -80,10 +77,10 @@ fn forget(keeper: &Keeper, position: u64) {
 async fn tell(
     mut writer: WriteHalf<Connection>,
     mut begin: watch::Receiver<Option<u64>>,
-    keeper: &Keeper,
+    store: &Receiver,
 ) -> Result<()> {
-    let mut durable = keeper.books.durable();
-    let mut cursor: Option<Cursor> = None;
+    let mut durable = store.durable();
+    let mut reading: Option<Reading> = None;
     loop {
         if begin.has_changed().unwrap_or(false)
             && let Some(position) = *begin.borrow_and_update()
@@ -94,12 +91,12 @@ async fn tell(
                 "it has folded {position} results, but this store has only {last}: another store's?"
             );
             info!(position, last, "follower began");
-            cursor = Some(Cursor::new(keeper.books.shelf(), position));
+            reading = Some(store.results().after(position)?);
         }
-        let last = *durable.borrow_and_update();
-        let next = cursor
+        durable.borrow_and_update();
+        let next = reading
             .as_mut()
-            .map(|cursor| tokio::task::block_in_place(|| next(cursor, last, keeper)));
+            .map(|reading| tokio::task::block_in_place(|| next(reading, store)));
         match next.transpose()?.flatten() {
             Some(entry) => {
                 for part in entry {
@@ -119,11 +116,11 @@ async fn tell(
 }
 
 /// The next entry as it goes over the wire.
-fn next(cursor: &mut Cursor, last: u64, keeper: &Keeper) -> Result<Option<[Bytes; 2]>> {
-    let Some((position, entry)) = cursor.next(last)? else {
+fn next(reading: &mut Reading, store: &Receiver) -> Result<Option<[Bytes; 2]>> {
+    let Some((position, entry)) = reading.next_entry()? else {
         return Ok(None);
     };
-    let record = read_back(entry, keeper)?;
+    let record = store.read_back(&entry)?;
     let head = record.head().context("an entry that no record can spell")?;
     let first = [
         &position.to_be_bytes()[..],
@@ -132,17 +129,4 @@ fn next(cursor: &mut Cursor, last: u64, keeper: &Keeper) -> Result<Option<[Bytes
         record.new_url.as_bytes(),
     ];
     Ok(Some([first.concat().into(), record.data]))
-}
-
-/// The record with its data, which comes from the archive as the whole message.
-fn read_back(entry: Entry, keeper: &Keeper) -> Result<Record> {
-    let Some(location) = entry.standing.location() else {
-        return Ok(entry.record);
-    };
-    let stored = exchange_at(&keeper.dir, &location.file, location.offset)?;
-    Ok(Record {
-        kind: Data::Message,
-        data: stored.response.into(),
-        ..entry.record
-    })
 }
