@@ -2,9 +2,10 @@
 //!
 //! A TRANS_ID is made by the URL server, and the spider only gives it back. So a URL server that knows the extension
 //! writes the ids of its first orders with zeros in front, twenty-four digits in all; to every other spider that is the
-//! same number. A spider that knows the extension answers with a WORKING spelled the same way and holds these orders
-//! until it has heard AGREED, before which come the conditions of the orders it has already. Nobody who does not know
-//! the extension ever sees a word that is not in its document. `docs/formats/line-protocol.md` has the words.
+//! same number, which it gives back as it came or as it reads it. A spider that knows the extension answers with a WORKING
+//! whose id has twenty-eight digits and holds these orders until it has heard AGREED, before which come the conditions of
+//! the orders it has already. Nobody who does not know the extension ever sees a word that is not in its document.
+//! `docs/formats/line-protocol.md` has the words.
 
 use std::io::Write as _;
 
@@ -16,8 +17,11 @@ use crate::line::{BadLine, Dialect, FromSpider, number, printable};
 /// The version of the extension that is spoken here.
 pub const VERSION: u32 = 1;
 
-/// Digits of an id that says that its writer knows the extension: more than any number of 64 bits has.
+/// Digits of an id in an order whose writer knows the extension: more than any number of 64 bits has.
 pub const OFFER_DIGITS: usize = 24;
+
+/// Digits of an id in the answer of a spider that knows it, too: neither what it was sent nor what it stands for.
+pub const ANSWER_DIGITS: usize = 28;
 
 /// The longest value of a header that is passed on; longer ones are left out. Real ETags have 30 bytes.
 pub const MAX_VALUE: usize = 1024;
@@ -25,10 +29,18 @@ pub const MAX_VALUE: usize = 1024;
 /// How many header fields of a HEAD are passed on at most.
 const MAX_FIELDS: usize = 8;
 
-/// True when a line names its transaction in the way of those who know the extension.
+/// True when the id of an order says that its writer knows the extension.
 pub fn is_offer(line: &[u8]) -> bool {
-    let mut fields = line.split(u8::is_ascii_whitespace).take(2);
-    fields.any(|field| field.len() == OFFER_DIGITS && field.iter().all(u8::is_ascii_digit))
+    has_id_of(OFFER_DIGITS, line.split(u8::is_ascii_whitespace).take(1))
+}
+
+/// True when the id in a spider's word says that it knows the extension.
+pub fn is_answer(line: &[u8]) -> bool {
+    has_id_of(ANSWER_DIGITS, line.split(u8::is_ascii_whitespace).take(2))
+}
+
+fn has_id_of<'a>(digits: usize, mut fields: impl Iterator<Item = &'a [u8]>) -> bool {
+    fields.any(|field| field.len() == digits && field.iter().all(u8::is_ascii_digit))
 }
 
 /// What an order has no room for.
@@ -371,7 +383,7 @@ mod tests {
             ),
             (
                 Word::Plain(FromSpider::Working(7)),
-                "000000000000000000000007 WORKING",
+                "0000000000000000000000000007 WORKING",
             ),
             (Word::Plain(FromSpider::Get(3)), "GET 3"),
         ] {
@@ -384,21 +396,31 @@ mod tests {
 
     #[test]
     fn an_offer_is_known_by_its_zeros_and_by_nothing_else() {
+        let offer = "000000000000012884971522 42 192.0.2.7 http://example.org/";
+        assert!(is_offer(offer.as_bytes()));
         for line in [
-            "000000012884971522000000 WORKING",
-            "DONE 000000000000012884971522",
-            "000000000000012884971522 42 192.0.2.7 http://example.org/",
-        ] {
-            assert!(is_offer(line.as_bytes()), "{line}");
-        }
-        for line in [
-            "12884971522 DONE",
+            "12884971522 42 192.0.2.7 http://example.org/",
             "0012884971522 42 192.0.2.7 http://example.org/",
-            "0000000000012884971522x0 DONE",
-            "1 42 192.0.2.7 000000000000012884971522",
+            "0000000000012884971522x0 42 192.0.2.7 http://example.org/",
+            "1 000000000000012884971522 192.0.2.7 http://example.org/",
             "",
         ] {
             assert!(!is_offer(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "0000000000000000012884971522 WORKING",
+            "DONE 0000000000000000012884971522",
+        ] {
+            assert!(is_answer(line.as_bytes()), "{line}");
+        }
+        // Who gives back what it got does not know what it says.
+        for line in [
+            "12884971522 DONE",
+            "000000000000012884971522 WORKING",
+            "DONE 000000000000012884971522",
+            "",
+        ] {
+            assert!(!is_answer(line.as_bytes()), "{line}");
         }
     }
 

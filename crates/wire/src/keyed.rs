@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use self::gate::Gate;
-use self::waiting::{Ticket, Waiting};
+use self::waiting::{Waiting, WaitingPlace};
 use crate::error::WireError;
 
 pub use secret::{Key, MIN_KEY};
@@ -322,10 +322,10 @@ impl Listener {
     /// something that belongs here.
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
         prepare(&stream);
-        let ticket = self.waiting.enter(peer.ip());
+        let held = self.waiting.enter(peer.ip());
         let places = self.places.clone();
         let Some(keyed) = self.port.keyed.clone() else {
-            let gate = Gate::new(self.port.service, peer, ticket, places);
+            let gate = Gate::new(self.port.service, peer, held, places);
             let plain = Connection::new(Stream::Plain(stream), peer);
             return Some(Connection {
                 gate: Some(Box::new(gate)),
@@ -334,7 +334,7 @@ impl Listener {
         };
         let span = self.port.options.admission;
         self.handshakes
-            .spawn(async move { shake(keyed, stream, peer, ticket, places, span).await });
+            .spawn(async move { shake(keyed, stream, peer, held, places, span).await });
         None
     }
 }
@@ -344,7 +344,7 @@ async fn shake(
     keyed: Keyed,
     stream: TcpStream,
     peer: SocketAddr,
-    mut ticket: Ticket,
+    mut held: WaitingPlace,
     places: Places,
     span: Duration,
 ) -> Result<Connection, WireError> {
@@ -357,13 +357,13 @@ async fn shake(
     tokio::select! {
         // An error shows itself when the handshake begins.
         _ = stream.readable() => {}
-        count = &mut ticket.go => return Err(crowded(count)),
+        count = &mut held.go => return Err(crowded(count)),
         () = &mut late => return Err(slow(peer, span)),
     }
-    ticket.has_spoken();
+    held.has_spoken();
     let stream = tokio::select! {
         done = keyed.acceptor.accept(stream) => done.map_err(|error| shaken(&error, peer))?,
-        count = &mut ticket.go => return Err(crowded(count)),
+        count = &mut held.go => return Err(crowded(count)),
         () = &mut late => return Err(slow(peer, span)),
     };
     let place = places.take(peer)?;

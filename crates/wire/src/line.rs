@@ -12,7 +12,7 @@ use std::str::FromStr;
 use orbweaver_model::{CrawlUrl, Order, TransId};
 use thiserror::Error;
 
-use crate::extension::OFFER_DIGITS;
+use crate::extension::{ANSWER_DIGITS, OFFER_DIGITS};
 
 /// Bytes of a line without its end: the longest URL there is, and room for the other fields.
 pub const MAX_LINE: usize = CrawlUrl::MAX_LEN + 1024;
@@ -105,7 +105,7 @@ pub fn write_order(order: &Order, dialect: Dialect, offer: bool, out: &mut Vec<u
     let Some(trans) = trans_number(order.trans) else {
         return false;
     };
-    let trans = id(trans, offer);
+    let trans = id(trans, offer.then_some(OFFER_DIGITS));
     let doc_id = order.page().map_or(0, |page| page.doc_id);
     let (ip, url) = (order.ip, order.url());
     // Writing to a Vec does not fail.
@@ -174,7 +174,7 @@ impl FromSpider {
             Self::Working(trans) => (trans, "WORKING"),
             Self::Done(trans) => (trans, "DONE"),
         };
-        let trans = id(trans, extended);
+        let trans = id(trans, extended.then_some(ANSWER_DIGITS));
         let _ = match dialect {
             Dialect::Push => writeln!(out, "{trans} {word}"),
             Dialect::Pull => writeln!(out, "{word} {trans}"),
@@ -211,12 +211,9 @@ impl FromSpider {
     }
 }
 
-/// An id as it is written; with zeros in front for whom the extension is known to.
-fn id(trans: u64, extended: bool) -> String {
-    match extended {
-        true => format!("{trans:0width$}", width = OFFER_DIGITS),
-        false => trans.to_string(),
-    }
+/// An id as it is written, with zeros in front up to so many digits.
+fn id(trans: u64, digits: Option<usize>) -> String {
+    format!("{trans:0width$}", width = digits.unwrap_or(0))
 }
 
 /// The text of a line of printable ASCII; a tab counts as a space.

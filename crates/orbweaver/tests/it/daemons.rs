@@ -453,6 +453,49 @@ fn a_url_server_speaks_to_a_spider_that_knows_only_the_document() {
     run(["check", index]).expect(0);
 }
 
+/// A spider that takes a TRANS_ID for a word and gives it back as it came, and one that takes it for a number.
+#[test]
+fn a_spider_that_knows_only_the_document_hears_nothing_else() {
+    for (is_number, mode, fields) in [(false, "push", 4), (true, "push", 4), (false, "pull", 5)] {
+        let script = Script::new();
+        let place = Place::new();
+        let more = format!("Mode = {mode:?}\nTimeout_Spider_Status = 600");
+        let seeds: Vec<String> = (1..=4).map(|n| format!("http://127.77.3.{n}/")).collect();
+        let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+        let running = alone(&place, &[script.port()], &more, &seeds);
+        let mut talk = script.accept();
+        if mode == "pull" {
+            talk.say("GET 100");
+        }
+        let first = talk.order();
+        // The offer: the same number.
+        assert_eq!((first.len(), first[0].len()), (fields, 24), "{first:?}");
+        let say = |talk: &mut Talk, id: &str| {
+            let id = match is_number {
+                true => id.parse::<u64>().unwrap().to_string(),
+                false => id.to_owned(),
+            };
+            match mode {
+                "push" => talk.say(&format!("{id} WORKING\n{id} DONE")),
+                _ => talk.say(&format!("WORKING {id}\nDONE {id}")),
+            }
+        };
+        say(&mut talk, &first[0]);
+        // A robots.txt and a page of each; who has answered is not offered again.
+        let mut plain = 0;
+        for _ in 1..8 {
+            let order = talk.order();
+            assert_eq!(order.len(), fields, "{order:?}");
+            assert!(order.last().unwrap().starts_with("http://127.77.3."));
+            plain += usize::from(!order[0].starts_with('0'));
+            say(&mut talk, &order[0]);
+        }
+        assert!(plain >= 4, "{plain}");
+        assert!(talk.is_silent());
+        end(running);
+    }
+}
+
 #[test]
 fn an_order_of_which_nothing_is_heard_is_sent_again() {
     let script = Script::new();

@@ -110,6 +110,77 @@ fn pushed_orders_are_fetched_stored_and_done() {
     stop(spider);
 }
 
+/// A URL server that knows the extension: its first order waits for the terms, and from then on both say more.
+#[test]
+fn an_extension_is_agreed_on_and_spoken() {
+    let place = Place::new();
+    let site = Site::start([41, 0, 9], |asked| match asked.target.as_str() {
+        "/known" if asked.field("If-None-Match") == Some("\"a b\"") => Some(Reply::status(304)),
+        "/headed" => Some(Reply::html("seven").with("ETag: \"x%\"")),
+        "/silent" => Some(Reply::silence()),
+        _ => Some(Reply::html("hello")),
+    });
+    let played = Played::new();
+    let spider = spider(&place, played.address(), "Timeout_Update = 60000");
+    let mut records = played.accept();
+    let mut talk = Talk::new(spider.orders);
+    let order = |id: &str, doc_id: u32, target: &str| {
+        format!("{id} {doc_id} {} {}", site.ip(), site.url(target))
+    };
+    talk.say(&order("000000000000000000000007", 42, "/known"));
+    let working = "0000000000000000000000000007 WORKING";
+    assert_eq!(talk.hear().as_deref(), Some(working));
+    assert!(site.log().is_empty(), "it waits for its terms");
+    talk.say("IF 7 AV \"a%20b\" -\nAGREED 1");
+    assert_eq!(talk.hear().as_deref(), Some("SENT 7"));
+    let unchanged = Raw::read(&mut records).unwrap();
+    assert_eq!(
+        (unchanged.doc_id, unchanged.outcome, unchanged.http),
+        (42, 1, 44)
+    );
+    answer(&mut records, 42, 0);
+    assert_eq!(
+        talk.hear().as_deref(),
+        Some("0000000000000000000000000007 DONE")
+    );
+    // A HEAD is told here, and the store hears nothing of it.
+    talk.say(&format!("IF 8 HV - -\n{}", order("8", 43, "/headed")));
+    let head = talk.hear().unwrap();
+    assert!(
+        head.starts_with("HEAD 8 2 200 ") || head.starts_with("HEAD 8 1 200 "),
+        "{head}"
+    );
+    assert!(
+        head.contains(" etag=\"x%25\"") && head.contains(" content-length=5"),
+        "{head}"
+    );
+    assert_eq!(
+        talk.hear().as_deref(),
+        Some("0000000000000000000000000008 DONE")
+    );
+    // What is on its way cannot be recalled, but given up.
+    talk.say(&order("9", 44, "/silent"));
+    until("the request", || site.asked("/silent") == 1);
+    talk.say("RECALL 9\nSTOP 9");
+    assert_eq!(talk.hear().as_deref(), Some("STOPPED 9"));
+    // Nobody else's order is meant, and words that make no sense are dropped.
+    talk.say(&format!(
+        "STOP 4711\nIF 10 X - -\nAGREED\n{}",
+        order("10", 45, "/page")
+    ));
+    assert_eq!(Raw::read(&mut records).unwrap().doc_id, 45);
+    answer(&mut records, 45, 0);
+    talk.wait_for("0000000000000000000000000010 DONE");
+    // On another connection nothing of it is agreed on.
+    let mut other = Talk::new(spider.orders);
+    other.say(&order("7", 46, "/page"));
+    other.say("STOP 7\nAGREED 1");
+    assert_eq!(Raw::read(&mut records).unwrap().doc_id, 46);
+    answer(&mut records, 46, 0);
+    assert_eq!(other.hear().as_deref(), Some("7 DONE"));
+    stop(spider);
+}
+
 #[test]
 fn pulled_orders_come_when_they_were_asked_for() {
     let place = Place::new();

@@ -248,7 +248,7 @@ fn a_conversation_of_lines_in_words() {
 
 #[test]
 fn the_extension_in_words() {
-    let lines = "000000000000000000000007 42 192.0.2.7 http://a/\n000000000000000000000007 WORKING\n\
+    let lines = "000000000000000000000007 42 192.0.2.7 http://a/\n0000000000000000000000000007 WORKING\n\
                  IF 7 HV \"x%20y\" -\nAGREED 1\nSENT 7\nHEAD 7 1 304 12 345 etag=\"x\"\nRECALL 8\nSTOP 8\nSTOPPED 8\nIF 7 ?";
     let shown = inspect(&["--line"], format!("{lines}\n"));
     let words: Vec<&str> = shown

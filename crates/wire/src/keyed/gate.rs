@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::waiting::Ticket;
+use super::waiting::WaitingPlace;
 use super::{Places, Service, Stream};
 use crate::error::WireError;
 use crate::stranger::{FirstWords, judge};
@@ -25,18 +25,23 @@ pub(super) struct Gate {
     heard: Vec<u8>,
     given: usize,
     /// The place while nothing is recognised.
-    ticket: Option<Ticket>,
+    held: Option<WaitingPlace>,
     places: Places,
 }
 
 impl Gate {
-    pub(super) fn new(service: Service, peer: SocketAddr, ticket: Ticket, places: Places) -> Self {
+    pub(super) fn new(
+        service: Service,
+        peer: SocketAddr,
+        held: WaitingPlace,
+        places: Places,
+    ) -> Self {
         Self {
             service,
             peer,
             heard: Vec::new(),
             given: 0,
-            ticket: Some(ticket),
+            held: Some(held),
             places,
         }
     }
@@ -50,11 +55,11 @@ impl Gate {
         place: &mut Option<OwnedSemaphorePermit>,
     ) -> Poll<io::Result<()>> {
         let address = self.peer;
-        while let Some(ticket) = &mut self.ticket {
+        while let Some(held) = &mut self.held {
             match judge(self.service, &self.heard) {
                 FirstWords::Ours => {
                     *place = Some(self.places.take(address).map_err(io::Error::other)?);
-                    self.ticket = None;
+                    self.held = None;
                     break;
                 }
                 FirstWords::Foreign(why) => {
@@ -63,7 +68,7 @@ impl Gate {
                 }
                 FirstWords::Unfinished => {}
             }
-            if let Poll::Ready(count) = Pin::new(&mut ticket.go).poll(cx) {
+            if let Poll::Ready(count) = Pin::new(&mut held.go).poll(cx) {
                 let count = count.unwrap_or_default();
                 let error = WireError::Crowded { address, count };
                 return Poll::Ready(Err(io::Error::other(error)));
@@ -74,10 +79,10 @@ impl Gate {
             if piece.filled().is_empty() {
                 // It ends before it has said anything: what there is of it is nothing.
                 self.heard.clear();
-                self.ticket = None;
+                self.held = None;
                 break;
             }
-            ticket.has_spoken();
+            held.has_spoken();
             self.heard.extend_from_slice(piece.filled());
         }
         Poll::Ready(Ok(()))

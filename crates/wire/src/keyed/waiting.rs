@@ -34,7 +34,7 @@ struct Waiter {
 
 /// The place of one waiting connection; free when dropped.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct WaitingPlace {
     waiting: Waiting,
     serial: u64,
     /// Told when the place is needed for another: with how many waited from the same address.
@@ -50,7 +50,7 @@ impl Waiting {
     }
 
     /// A place for a connection; another one has to go when all are taken.
-    pub(super) fn enter(&self, from: IpAddr) -> Ticket {
+    pub(super) fn enter(&self, from: IpAddr) -> WaitingPlace {
         let from = source(from);
         let (go, told) = oneshot::channel();
         let mut state = self.lock();
@@ -65,7 +65,7 @@ impl Waiting {
             has_spoken: false,
             go,
         });
-        Ticket {
+        WaitingPlace {
             waiting: self.clone(),
             serial,
             go: told,
@@ -107,7 +107,7 @@ impl State {
     }
 }
 
-impl Ticket {
+impl WaitingPlace {
     /// Something was heard of the connection.
     pub(super) fn has_spoken(&self) {
         let mut state = self.waiting.lock();
@@ -118,7 +118,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         self.waiting.lock().remove(self.serial);
     }
@@ -136,8 +136,8 @@ fn source(from: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn told(ticket: &mut Ticket) -> Option<usize> {
-        ticket.go.try_recv().ok()
+    fn told(held: &mut WaitingPlace) -> Option<usize> {
+        held.go.try_recv().ok()
     }
 
     #[test]
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(told(&mut crowd[1]), Some(3));
         let mut third = waiting.enter(at(4));
         assert_eq!(told(&mut crowd[2]), Some(2));
-        for ticket in [&mut alone, &mut other, &mut third, &mut crowd[0]] {
-            assert_eq!(told(ticket), None);
+        for held in [&mut alone, &mut other, &mut third, &mut crowd[0]] {
+            assert_eq!(told(held), None);
         }
         // Whoever is through makes room for others.
         drop(alone);
@@ -168,7 +168,7 @@ mod tests {
     fn a_network_of_ipv6_is_one_source() {
         let waiting = Waiting::new(3);
         let mut honest = waiting.enter("2001:db8:1::1".parse().unwrap());
-        let mut crowd: Vec<Ticket> = (0..50_u8)
+        let mut crowd: Vec<WaitingPlace> = (0..50_u8)
             .map(|n| waiting.enter(format!("2001:db8:2::{n:x}").parse().unwrap()))
             .collect();
         assert_eq!(told(&mut honest), None);

@@ -148,7 +148,7 @@ impl Spider {
             }
             loop {
                 let word = match lines.next() {
-                    Ok(Some(line)) => Word::read(line).map(|it| (it, extension::is_offer(line))),
+                    Ok(Some(line)) => Word::read(line).map(|it| (it, extension::is_answer(line))),
                     Ok(None) => break,
                     Err(error) => return error.to_string(),
                 };
