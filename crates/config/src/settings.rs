@@ -18,7 +18,7 @@ use self::parts::{
 };
 use crate::config::Config;
 use crate::error::Error;
-use crate::hosts::rules::{HostSettings, Usual, rules};
+use crate::hosts::rules::{AddressLimits, HostSettings, Usual, rules};
 use crate::mistakes::Mistakes;
 use crate::options::{LogOptions, RetryOptions};
 
@@ -168,9 +168,18 @@ impl Settings {
         let memory = wrong.size("memory", config.memory.as_ref());
         let memory = memory.unwrap_or(usual.memory);
         let traps = trap_options(&config.traps, usual.traps, &limits, memory);
+        // A host is never allowed more than its address, so a raised limit of hosts carries the other along.
+        let ip_rate = wrong.rate("politeness.ip_rate", polite.ip_rate);
+        let ip_rate = ip_rate.or(host_rate).unwrap_or(usual.ip_rate);
+        let per_ip = polite.per_ip.or(per_host);
+        let per_ip = wrong.some("politeness.per_ip", per_ip, usual.per_ip);
         let all = Usual {
             limits: &limits,
             traps: &traps,
+            address: Some(AddressLimits {
+                rate: ip_rate,
+                at_once: per_ip,
+            }),
         };
         let hosts = rules(config, &all, &mut wrong);
         let settings = Self {
@@ -193,17 +202,9 @@ impl Settings {
             time: wrong
                 .time("budget.time", config.budget.time.as_ref())
                 .filter(|time| !time.is_zero()),
-            // A host is never allowed more than its address, so a raised limit of hosts carries the other along.
-            ip_rate: wrong
-                .rate("politeness.ip_rate", polite.ip_rate)
-                .or(host_rate)
-                .unwrap_or(usual.ip_rate),
+            ip_rate,
             host_rate: host_rate.unwrap_or(usual.host_rate),
-            per_ip: wrong.some(
-                "politeness.per_ip",
-                polite.per_ip.or(per_host),
-                usual.per_ip,
-            ),
+            per_ip,
             per_host: wrong.some("politeness.per_host", per_host, usual.per_host),
             queue_count: polite.queue_count.unwrap_or(usual.queue_count),
             queue_len: polite.queue_len.unwrap_or(usual.queue_len),

@@ -89,6 +89,7 @@ impl SpiderSettings {
         let all = Usual {
             limits: &shared.limits,
             traps: &crawl.traps,
+            address: None,
         };
         let hosts = rules(config, &all, &mut wrong);
         wrong.add(hosts.missing);

@@ -35,6 +35,17 @@ impl HostSettings {
 pub(crate) struct Usual<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) traps: &'a TrapOptions,
+    /// The limits per address, for whoever keeps them.
+    pub(crate) address: Option<AddressLimits>,
+}
+
+/// How often one address is asked, whatever hosts share it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AddressLimits {
+    /// Requests per second; 0 means no limit.
+    pub(crate) rate: f64,
+    /// Requests at once.
+    pub(crate) at_once: u16,
 }
 
 /// Validates the tables about hosts and domains.
@@ -107,7 +118,10 @@ fn demand_sense(
     usual: &Usual<'_>,
     wrong: &mut Mistakes<'_>,
 ) -> Option<String> {
-    wrong.rate(&format!("{path}.rate"), written.rate);
+    let rate = wrong.rate(&format!("{path}.rate"), written.rate);
+    if let Some(address) = usual.address {
+        demand_within(path, rate, written.per_host, address, wrong);
+    }
     let fits = written
         .per_host
         .is_none_or(|count| (1..=1 << 12).contains(&count));
@@ -123,6 +137,30 @@ fn demand_sense(
         .auth
         .as_ref()
         .and_then(|auth| demand_auth(&format!("{path}.auth"), auth, wrong))
+}
+
+/// What is above the limits per address would be written and never happen.
+fn demand_within(
+    path: &str,
+    rate: Option<f64>,
+    per_host: Option<u16>,
+    address: AddressLimits,
+    wrong: &mut Mistakes<'_>,
+) {
+    let AddressLimits {
+        rate: most,
+        at_once,
+    } = address;
+    let within = |rate: f64| most == 0.0 || (rate > 0.0 && rate <= most);
+    let must = format!(
+        "must not be above politeness.ip_rate, {most} requests per second to one address: raise that too"
+    );
+    wrong.demand(rate.is_none_or(within), &format!("{path}.rate"), &must);
+    let must = format!(
+        "must not be above politeness.per_ip, {at_once} requests at once to one address: raise that too"
+    );
+    let fits = per_host.is_none_or(|count| count <= at_once);
+    wrong.demand(fits, &format!("{path}.per_host"), &must);
 }
 
 const OBEY: &str = "obey";

@@ -21,6 +21,10 @@ fn refused(text: &str) -> String {
 }
 
 const ALL: &str = r#"
+[politeness]
+ip_rate = 3
+per_ip = 2
+
 [domain."example.org"]
 rate = 0.5
 per_host = 2
@@ -168,6 +172,22 @@ fn every_mistake_has_its_line() {
         assert!(error.contains(part), "{part} is missing in: {error}");
     }
     assert!(!error.contains("s3same"), "{error}");
+}
+
+#[test]
+fn a_host_is_not_asked_more_often_than_its_address() {
+    let error = refused("[host.\"a.org\"]\nrate = 2\nper_host = 2\n[domain.\"b.org\"]\nrate = 0");
+    for part in [
+        "rate (line 2 of x.toml) must not be above politeness.ip_rate, 1 requests",
+        "per_host (line 3 of x.toml) must not be above politeness.per_ip, 1 requests",
+        "rate (line 5 of x.toml) must not be above politeness.ip_rate",
+    ] {
+        assert!(error.contains(part), "{part} is missing in: {error}");
+    }
+    assert_eq!(
+        hosts("[politeness]\nip_rate = 0\n[host.\"a.org\"]\nrate = 0").missing,
+        [""; 0]
+    );
 }
 
 #[test]
