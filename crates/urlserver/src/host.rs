@@ -24,6 +24,8 @@ pub(crate) struct Grant {
     pub(crate) gap: Duration,
     /// Requests that may be out at once.
     pub(crate) window: u16,
+    /// What its robots.txt files say counts.
+    pub(crate) obeys_robots: bool,
 }
 
 /// A host's memory. It outlives the slot, so that a host that comes back keeps its gap.
@@ -36,6 +38,7 @@ pub(crate) struct Host {
     /// The granted gap, raised by the longest Crawl-delay of its origins.
     least: Duration,
     pace: Pace,
+    obeys_robots: bool,
     /// Its registered domain.
     domain: Neighbourhood,
     /// Whether a page of it has come in the usual time.
@@ -57,6 +60,7 @@ impl Host {
             addresses: Addresses::default(),
             least: grant.gap,
             pace: Pace::default(),
+            obeys_robots: grant.obeys_robots,
             origins: Origins::default(),
         }
     }
@@ -115,7 +119,11 @@ impl Host {
     /// never lower it.
     pub(crate) fn fit(&mut self, grant: Grant, adapt: Adapt) {
         let asked = self.origins.crawl_delay().unwrap_or_default();
-        self.least = grant.gap.max(asked);
+        self.least = match grant.obeys_robots {
+            true => grant.gap.max(asked),
+            false => grant.gap,
+        };
+        self.obeys_robots = grant.obeys_robots;
         self.set_delay(grant.window, adapt);
     }
 
@@ -151,6 +159,9 @@ impl Host {
         steps: &mut usize,
         now: Timestamp,
     ) -> Judgement {
+        if !self.obeys_robots {
+            return Judgement::Allowed(candidate, Timestamp::from_millis(u64::MAX));
+        }
         self.origins
             .judge(&self.name, candidate, recalls, steps, now)
     }
@@ -182,6 +193,7 @@ mod tests {
         let grant = Grant {
             gap: Duration::from_secs(1),
             window: 1,
+            obeys_robots: true,
         };
         Host::new("a.example".into(), grant, None)
     }
@@ -214,6 +226,7 @@ mod tests {
         let grant = Grant {
             gap: Duration::ZERO,
             window: 2,
+            obeys_robots: true,
         };
         host.fit(grant, adapt);
         assert!(host.clock.is_open(Timestamp::default()));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orbweaver_model::{HostSetting, Limits};
+use orbweaver_model::{HostPolicy, HostSetting, Limits, PerHost};
 use thiserror::Error;
 
 use crate::pace::Adapt;
@@ -51,10 +51,12 @@ pub struct UrlServerOptions {
     pub resumed: bool,
     /// What operators have set for hosts in earlier runs.
     pub settings: Vec<(String, HostSetting)>,
+    /// What the configuration says of single hosts; operators win over it.
+    pub hosts: PerHost<HostPolicy>,
 }
 
 /// The limits of politeness that can change while the crawl runs; as in the options.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
     /// Requests per second to one host; 0 means no limit.
     pub host_per_sec: f64,
@@ -62,6 +64,8 @@ pub struct Rates {
     pub ip_per_sec: f64,
     /// Requests that are with one IP address at once; at least 1.
     pub ip_concurrent: u16,
+    /// What the configuration says of single hosts.
+    pub hosts: PerHost<HostPolicy>,
 }
 
 impl Default for UrlServerOptions {
@@ -85,6 +89,7 @@ impl Default for UrlServerOptions {
             can_give_up: false,
             resumed: false,
             settings: Vec::new(),
+            hosts: PerHost::default(),
         }
     }
 }
@@ -167,7 +172,8 @@ impl UrlServerOptions {
     }
 }
 
-fn delay(per_sec: f64) -> Duration {
+/// Time between two requests at a rate; 0 means no limit.
+pub(crate) fn delay(per_sec: f64) -> Duration {
     if per_sec > 0.0 {
         Duration::try_from_secs_f64(1.0 / per_sec).unwrap_or(Duration::MAX)
     } else {

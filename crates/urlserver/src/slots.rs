@@ -267,6 +267,7 @@ mod tests {
         let grant = Grant {
             gap: Duration::ZERO,
             window: 1,
+            obeys_robots: true,
         };
         Host::new(name.into(), grant, None)
     }

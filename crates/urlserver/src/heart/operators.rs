@@ -40,7 +40,8 @@ impl Heart {
         self.options.host_per_sec = rates.host_per_sec;
         self.options.ip_per_sec = rates.ip_per_sec;
         self.options.ip_concurrent = rates.ip_concurrent;
-        self.policies.set_usual_gap(self.options.host_delay());
+        self.policies
+            .set_usual(self.options.host_delay(), rates.hosts);
         let (policies, adapt) = (&self.policies, self.adapt);
         self.hosts
             .each_at_rest(|host| host.fit(policies.grant(host.name()), adapt));

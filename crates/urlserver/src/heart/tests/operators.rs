@@ -1,6 +1,6 @@
 //! What operators set while the heart beats, and what they can ask it.
 
-use orbweaver_model::HostSetting;
+use orbweaver_model::{HostPolicy, HostSetting, PerHost};
 
 use super::*;
 use crate::message::{RobotsStanding, Spot, Wait};
@@ -151,6 +151,7 @@ fn other_rates_hold_for_the_waits_that_have_begun() {
         host_per_sec: per_sec,
         ip_per_sec: per_sec,
         ip_concurrent: 1,
+        hosts: PerHost::default(),
     };
     let mut rig = Rig::new(UrlServerOptions {
         host_per_sec: 1.0,
@@ -172,6 +173,99 @@ fn other_rates_hold_for_the_waits_that_have_begun() {
     rig.pass(101);
     let order = rig.orders.pop_front().unwrap();
     rig.done(&order);
+    rig.none_out();
+}
+
+/// One host with a policy of its own.
+fn policy(host: &str, policy: HostPolicy) -> PerHost<HostPolicy> {
+    let mut hosts = PerHost::default();
+    hosts.set_host(host, policy);
+    hosts
+}
+
+#[test]
+fn a_host_has_the_rate_and_the_window_of_the_configuration() {
+    let slow = HostPolicy {
+        rate: Some(0.1),
+        ..HostPolicy::default()
+    };
+    let wide = HostPolicy {
+        per_host: Some(2),
+        ..HostPolicy::default()
+    };
+    let mut rig = Rig::new(UrlServerOptions {
+        hosts: policy("a", slow),
+        ..quick()
+    });
+    rig.free(&["http://a", "http://b"]);
+    rig.give(&[
+        "http://a/1",
+        "http://a/2",
+        "http://b/1",
+        "http://b/2",
+        "http://b/3",
+    ]);
+    let order = rig.order("http://a/1");
+    rig.done(&order);
+    let order = rig.order("http://b/1");
+    rig.done(&order);
+    rig.order("http://b/2");
+    rig.pass(10_000);
+    rig.none_out();
+    rig.pass(1);
+    let order = rig.order("http://a/2");
+    // Others from now on, as after a reload: b may have two out, and a no longer waits.
+    let rates = Rates {
+        host_per_sec: 0.0,
+        ip_per_sec: 0.0,
+        ip_concurrent: 100,
+        hosts: policy("b", wide),
+    };
+    rig.give(&["http://a/3"]);
+    rig.heart.set_rates(rates, rig.now);
+    rig.collect();
+    rig.order("http://b/3");
+    rig.done(&order);
+    rig.order("http://a/3");
+}
+
+#[test]
+fn a_robots_txt_that_is_ignored_is_neither_asked_for_nor_obeyed() {
+    let ignoring = HostPolicy {
+        ignore_robots: true,
+        ..HostPolicy::default()
+    };
+    let mut rig = Rig::new(UrlServerOptions {
+        hosts: policy("a", ignoring),
+        ..quick()
+    });
+    rig.give(&["http://a/1", "http://b/1"]);
+    let order = rig.order("http://a/1");
+    rig.robots("http://b", fetched("User-agent: *\nDisallow: /\n"));
+    assert_eq!(rig.refusals().len(), 1, "b obeys");
+    rig.done(&order);
+    // What is known of it does not count, a Crawl-delay neither.
+    let known = RobotsRecord {
+        fetched: rig.now,
+        expires: rig.now.after(Duration::from_secs(3600)),
+        status: 200,
+        body: b"User-agent: *\nCrawl-delay: 9\nDisallow: /\n".to_vec(),
+    };
+    rig.heart.known_robots("http://a", Some(known), rig.now);
+    rig.give(&["http://a/2", "http://a/3"]);
+    let order = rig.order("http://a/2");
+    rig.done(&order);
+    let order = rig.order("http://a/3");
+    // Without the exception it counts again.
+    let rates = Rates {
+        host_per_sec: 0.0,
+        ip_per_sec: 0.0,
+        ip_concurrent: 100,
+        hosts: PerHost::default(),
+    };
+    rig.heart.set_rates(rates, rig.now);
+    rig.done(&order);
+    rig.give(&["http://a/4"]);
     rig.none_out();
 }
 
