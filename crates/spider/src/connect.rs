@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use orbweaver_model::{Clock, CrawlUrl, Limits, Outcome, OutcomeClass, Scheme};
 use rustls::ClientConfig;
@@ -46,6 +47,15 @@ pub(crate) struct Connector {
     shortages: Arc<Shortages>,
 }
 
+/// Where a connection is to lead.
+#[derive(Clone, Copy)]
+pub(crate) struct Goal<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) url: &'a CrawlUrl,
+    /// Time for the connection, and again for its TLS handshake.
+    pub(crate) timeout: Duration,
+}
+
 impl Connector {
     pub(crate) fn new(
         policy: AddressPolicy,
@@ -74,13 +84,13 @@ impl Connector {
     /// made even when it came to nothing.
     pub(crate) async fn connect(
         &self,
-        address: SocketAddr,
-        url: &CrawlUrl,
+        goal: Goal<'_>,
         deadline: &mut Deadline,
         connected: &mut Option<(IpAddr, ByteCount)>,
         pool: &Pool,
     ) -> Result<Link, Outcome> {
-        let tcp = self.tcp(address, deadline, pool).await?;
+        let url = goal.url;
+        let tcp = self.tcp(goal, deadline, pool).await?;
         // The system has the last word on where a socket leads; a filter or a namespace may differ.
         let peer = tcp.peer_addr().map_err(|error| connect_failed(&error))?;
         let peer = peer.ip().to_canonical();
@@ -90,20 +100,21 @@ impl Connector {
         *connected = Some((peer, count.clone()));
         let wire = match url.scheme() {
             Scheme::Http => self.open_http1(Stream::Plain(socket)).await?,
-            Scheme::Https => self.secure(socket, url, deadline).await?,
+            Scheme::Https => self.secure(socket, goal, deadline).await?,
         };
         Ok(Link { wire, peer, count })
     }
 
     async fn tcp(
         &self,
-        address: SocketAddr,
+        goal: Goal<'_>,
         deadline: &mut Deadline,
         pool: &Pool,
     ) -> Result<TcpStream, Outcome> {
+        let address = goal.address;
         let mut tries = 0;
         let tcp = loop {
-            deadline.step(self.limits.connect_timeout);
+            deadline.step(goal.timeout);
             let error = match deadline.bound(TcpStream::connect(address)).await {
                 Some(Ok(tcp)) => break tcp,
                 Some(Err(error)) => error,
@@ -135,13 +146,13 @@ impl Connector {
     async fn secure(
         &self,
         socket: Socket,
-        url: &CrawlUrl,
+        goal: Goal<'_>,
         deadline: &mut Deadline,
     ) -> Result<Wire, Outcome> {
-        let name = server_name(url).ok_or_else(|| {
+        let name = server_name(goal.url).ok_or_else(|| {
             Outcome::because(OutcomeClass::FailedTls, "host name not usable for TLS")
         })?;
-        deadline.step(self.limits.connect_timeout);
+        deadline.step(goal.timeout);
         let connector = TlsConnector::from(Arc::clone(&self.tls));
         let stream = match deadline.bound(connector.connect(name, socket)).await {
             Some(Ok(stream)) => stream,

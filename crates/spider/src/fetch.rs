@@ -4,17 +4,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
+};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Uri};
 use http_body_util::Empty;
 use orbweaver_model::{
-    Clock, Exchange, FetchRequest, FetchResult, Method, Outcome, OutcomeClass, Spooled,
+    Clock, Exchange, FetchRequest, FetchResult, HostRequest, Limits, Method, Outcome, OutcomeClass,
+    Scheme, Spooled,
 };
 
 use crate::budget::Share;
 use crate::chunks::ChunkWalk;
-use crate::connect::{Connector, Link, Wire};
+use crate::connect::{Connector, Goal, Link, Wire};
 use crate::deadline::Deadline;
 use crate::error::SpiderError;
 use crate::exchange::{Answer, Errand, Failure, Times, is_text};
@@ -64,6 +67,8 @@ impl AsRef<[u8]> for Read {
 /// One fetch under way.
 struct Trip<'a> {
     request: &'a FetchRequest,
+    /// How much is taken from its host.
+    limits: &'a Limits,
     gate: &'a dyn Gate,
     unannounced: bool,
     deadline: Deadline,
@@ -135,11 +140,13 @@ impl Spider {
         // What cannot be held is not begun.
         let share = self.options.memory.start().await;
         let started = (self.clock)();
+        let limits = self.limits(request);
         let mut trip = Trip {
             request,
+            limits,
             gate,
             unannounced: request.announce,
-            deadline: Deadline::new(self.options.limits.total_timeout),
+            deadline: Deadline::new(limits.total_timeout),
             times: Times::default(),
             connected: None,
             wire_bytes: 0,
@@ -149,7 +156,7 @@ impl Spider {
         let (outcome, exchange) = match self.ask(&mut trip).await {
             Ok(answer) => {
                 let mut outcome = outcome_of::answer(&answer, request);
-                if self.is_read_in_part(&answer, &outcome) {
+                if self.is_read_in_part(&answer, &outcome, limits) {
                     outcome.reason = outcome_of::IN_PART.into();
                 }
                 (
@@ -252,9 +259,14 @@ impl Spider {
     async fn connect(&self, address: SocketAddr, trip: &mut Trip<'_>) -> Result<Link, Outcome> {
         let mut connected = None;
         let url = &trip.request.url;
+        let goal = Goal {
+            address,
+            url,
+            timeout: trip.limits.connect_timeout,
+        };
         let link = self
             .connector
-            .connect(address, url, &mut trip.deadline, &mut connected, &self.pool)
+            .connect(goal, &mut trip.deadline, &mut connected, &self.pool)
             .await;
         if let Some((peer, count)) = &connected {
             trip.connected = Some(*peer);
@@ -272,7 +284,7 @@ impl Spider {
         };
         let discard = self.options.discard_decoded;
         let errand = Errand {
-            limits: &self.options.limits,
+            limits: trip.limits,
             request: trip.request,
             deadline: &mut trip.deadline,
             gather: Gather::new(share, discard, self.options.spool.is_some()),
@@ -309,10 +321,12 @@ impl Spider {
         answer: Answer,
         deadline: &mut Deadline,
     ) -> Exchange {
-        let limits = &self.options.limits;
+        let limits = self.limits(asked);
         let body = match &answer.spooled {
             Some(spooled) if !self.options.discard_decoded && is_text(&answer.headers) => {
-                deadline.pause(self.read_back(&answer, spooled)).await
+                deadline
+                    .pause(self.read_back(&answer, spooled, limits))
+                    .await
             }
             Some(_) => Bytes::new(),
             None => answer.gathered.decoded.unwrap_or(answer.raw),
@@ -320,7 +334,10 @@ impl Spider {
         let read = body.len().min(limits.max_decoded_bytes);
         Exchange {
             method: asked.method,
-            request: answer.request,
+            request: match self.credentials(asked) {
+                Some(_) => without_credentials(&answer.request),
+                None => answer.request,
+            },
             response: answer.response,
             spooled: answer.spooled,
             head_len: answer.head_len,
@@ -333,11 +350,11 @@ impl Spider {
     }
 
     /// True when a document is whole, but its reader gets only the beginning.
-    fn is_read_in_part(&self, answer: &Answer, outcome: &Outcome) -> bool {
+    fn is_read_in_part(&self, answer: &Answer, outcome: &Outcome, limits: &Limits) -> bool {
         let on_disk = answer.spooled.as_ref().map_or(0, |it| it.size());
         let size = on_disk.max(answer.raw.len() as u64);
         let plain = answer.gathered.decoded.is_none();
-        let beyond = size > self.options.limits.max_decoded_bytes as u64;
+        let beyond = size > limits.max_decoded_bytes as u64;
         outcome.class == OutcomeClass::Success
             && outcome.reason.is_empty()
             && (answer.gathered.over || (plain && beyond && is_text(&answer.headers)))
@@ -346,11 +363,10 @@ impl Spider {
 
     /// The beginning of a body on disk, as its reader wants it. One at a time, for it is in memory up to three
     /// times: as it came, without its framing, and decoded. What cannot be read is not read for links.
-    async fn read_back(&self, answer: &Answer, spooled: &Arc<Spooled>) -> Bytes {
+    async fn read_back(&self, answer: &Answer, spooled: &Arc<Spooled>, limits: &Limits) -> Bytes {
         let Ok(place) = Arc::clone(&self.reading).acquire_owned().await else {
             return Bytes::new();
         };
-        let limits = &self.options.limits;
         let Ok(wire) =
             spool::read_back(spooled, limits.max_decoded_bytes.saturating_add(FRAMING)).await
         else {
@@ -386,10 +402,36 @@ impl Spider {
         Some(request)
     }
 
+    /// What its host has of its own.
+    fn own(&self, asked: &FetchRequest) -> Option<&HostRequest> {
+        self.options.hosts.get(asked.url.host())
+    }
+
+    /// How much is taken from its host.
+    fn limits(&self, asked: &FetchRequest) -> &Limits {
+        let own = self.own(asked).and_then(|own| own.limits.as_deref());
+        own.unwrap_or(&self.options.limits)
+    }
+
+    /// What its host is to know us by. Each request has those of its own host, so that none go along with a redirect.
+    fn credentials(&self, asked: &FetchRequest) -> Option<&HeaderValue> {
+        let own = self.own(asked)?.credentials.as_ref()?;
+        let secret = asked.url.scheme() == Scheme::Https || own.over_http;
+        secret.then_some(&own.value)
+    }
+
     fn add_headers(&self, asked: &FetchRequest, headers: &mut HeaderMap) {
         headers.insert(USER_AGENT, self.user_agent.clone());
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(ACCEPT_ENCODING, ENCODINGS);
+        if let Some(own) = self.own(asked) {
+            for (name, value) in &own.headers {
+                headers.insert(name, value.clone());
+            }
+        }
+        if let Some(value) = self.credentials(asked) {
+            headers.insert(AUTHORIZATION, value.clone());
+        }
         let Some(known) = &asked.known else {
             return;
         };
@@ -413,4 +455,20 @@ fn method(asked: &FetchRequest) -> http::Method {
         Method::Get => http::Method::GET,
         Method::Head => http::Method::HEAD,
     }
+}
+
+/// A request as it went over the wire, for the archive: that credentials were sent is kept, and not which.
+fn without_credentials(request: &[u8]) -> Bytes {
+    let name = b"authorization:";
+    let mut kept = Vec::with_capacity(request.len());
+    for line in request.split_inclusive(|byte| *byte == b'\n') {
+        match line.get(..name.len()) {
+            Some(start) if start.eq_ignore_ascii_case(name) => {
+                kept.extend_from_slice(start);
+                kept.extend_from_slice(b" (not archived)\r\n");
+            }
+            _ => kept.extend_from_slice(line),
+        }
+    }
+    kept.into()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use orbweaver_model::Limits;
+use orbweaver_model::{HostRequest, Limits, PerHost};
 
 use crate::address_policy::AddressPolicy;
 use crate::budget::ByteBudget;
@@ -17,6 +17,8 @@ pub struct SpiderOptions {
     pub user_agent: String,
     /// How much is taken from a server.
     pub limits: Limits,
+    /// What requests to single hosts say and take instead.
+    pub hosts: PerHost<HostRequest>,
     /// Where connections may go.
     pub policy: AddressPolicy,
     /// Whom to believe in TLS.
@@ -49,6 +51,7 @@ impl Default for SpiderOptions {
         Self {
             user_agent: format!("orbweaver/{}", env!("CARGO_PKG_VERSION")),
             limits: Limits::default(),
+            hosts: PerHost::default(),
             policy: AddressPolicy::default(),
             tls: TlsOptions::default(),
             // A connection costs a file descriptor and about 20 KiB; the usual limit is 1,024 descriptors.
