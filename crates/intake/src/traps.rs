@@ -17,7 +17,8 @@ mod sessions;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use orbweaver_model::{
-    CrawlUrl, Fingerprint, KeySeed, Limits, Link, LinkKind, Outcome, OutcomeClass, Timestamp,
+    CrawlUrl, Fingerprint, KeySeed, Limits, Link, LinkKind, Outcome, OutcomeClass, PerHost,
+    Timestamp,
 };
 
 use crate::pattern::{Pattern, calendar_year};
@@ -70,8 +71,10 @@ impl Default for TrapOptions {
 #[derive(Debug)]
 pub struct Traps {
     options: TrapOptions,
+    /// Those of single hosts.
+    hosts: PerHost<TrapOptions>,
     seed: KeySeed,
-    last_year: u16,
+    this_year: u16,
     state: Mutex<State>,
 }
 
@@ -88,17 +91,27 @@ impl Traps {
     pub fn new(options: TrapOptions, seed: KeySeed, now: Timestamp) -> Self {
         let share = options.memory / 5;
         let state = State {
-            copies: Copies::new(options.copies, 2 * share),
+            copies: Copies::new(2 * share),
             sessions: Sessions::new(share),
-            queries: Queries::new(options.combinations, share),
+            queries: Queries::new(share),
             hosts: Hosts::new(options.domain_hosts, share),
         };
         Self {
-            last_year: year(now).saturating_add(options.years_ahead),
+            this_year: year(now),
             options,
+            hosts: PerHost::default(),
             seed,
             state: Mutex::new(state),
         }
+    }
+
+    /// With other options for URLs of single hosts. The memory, and how many hosts a domain may have, is one for all.
+    pub fn with_hosts(self, hosts: PerHost<TrapOptions>) -> Self {
+        Self { hosts, ..self }
+    }
+
+    fn of(&self, url: &CrawlUrl) -> &TrapOptions {
+        self.hosts.get(url.host()).unwrap_or(&self.options)
     }
 
     /// Takes note of a HTML page that is read for the first time. Its fingerprint is asked for only when it can
@@ -106,7 +119,7 @@ impl Traps {
     ///
     /// Says how many other pages of its host said the same, which [`Traps::verdict`] wants to know of its links.
     pub fn note(&self, url: &CrawlUrl, fingerprint: impl FnOnce() -> Fingerprint) -> u32 {
-        if !self.options.enabled {
+        if !self.of(url).enabled {
             return 0;
         }
         let pattern = Pattern::of(url);
@@ -131,17 +144,18 @@ impl Traps {
 
     /// Takes note of a document that is no HTML page: whatever it is, it has something of its own.
     pub fn note_file(&self, url: &CrawlUrl) {
-        if self.options.enabled {
+        if self.of(url).enabled {
             self.state().copies.brings(url.key(self.seed));
         }
     }
 
     /// Whether a link leads into a trap. `from` is its page and what `note` said of it.
     pub fn verdict(&self, link: &Link, from: Option<(&CrawlUrl, u32)>) -> Result<(), Outcome> {
-        if !self.options.enabled {
+        let url = &link.url;
+        let options = self.of(url);
+        if !options.enabled {
             return Ok(());
         }
-        let url = &link.url;
         let key = url.key(self.seed);
         if link.kind == LinkKind::Seed {
             // Whoever names a URL vouches for it, and knows how many hosts are wanted.
@@ -152,7 +166,7 @@ impl Traps {
         if vouched {
             return self.has_room(&mut self.state().hosts, url, key.host);
         }
-        self.is_shallow(url)?;
+        is_shallow(url, options.path_depth)?;
         // Pictures are no pages.
         if link.kind.is_requisite() {
             return self.has_room(&mut self.state().hosts, url, key.host);
@@ -170,36 +184,38 @@ impl Traps {
         if let Some(source) = link.chain.last() {
             state.copies.moves(*source, key);
         }
-        self.is_no_twin(&mut state.sessions, &pattern)?;
-        if state.queries.explode(self.seed, pattern.path(), query) {
+        if options.copies > 0 {
+            self.is_no_twin(&mut state.sessions, &pattern)?;
+        }
+        let most = options.combinations;
+        if (state.queries).explode(self.seed, pattern.path(), query, most) {
             return Err(trap(format!(
-                "more than {} URLs of {} with parameters in combinations that repeat each other",
-                self.options.combinations,
+                "more than {most} URLs of {} with parameters in combinations that repeat each other",
                 shown(pattern.path())
             )));
         }
-        let Some(Sign { cost, what }) = self.sign(url, copies) else {
+        let Some(Sign { cost, what }) = self.sign(url, copies, options) else {
             return Ok(());
         };
         let again = from.is_some_and(|(page, _)| state.copies.is_paid(page.key(self.seed)));
         let cost = cost.max(if again { WHOLE } else { 1 });
-        if state.copies.pays(key, cost) {
+        if state.copies.pays(key, cost, options.copies) {
             return Ok(());
         }
         Err(trap(format!(
             "{what} on a page that says the same as {copies} others; such pages of {} led to {} URLs, \
              and nearly all of them said the same again",
             url.host(),
-            self.options.copies,
+            options.copies,
         )))
     }
 
     /// What a link on a page with so many copies costs, if anything.
-    fn sign(&self, url: &CrawlUrl, copies: u32) -> Option<Sign> {
+    fn sign(&self, url: &CrawlUrl, copies: u32, options: &TrapOptions) -> Option<Sign> {
         if copies < SOME {
             return None;
         }
-        if let Some((year, cost)) = calendar_year(url).and_then(|year| self.beyond(year)) {
+        if let Some((year, cost)) = calendar_year(url).and_then(|year| self.beyond(year, options)) {
             let what = format!("a page of a calendar for {year}, found");
             return Some(Sign { cost, what });
         }
@@ -215,9 +231,6 @@ impl Traps {
     }
 
     fn is_no_twin(&self, sessions: &mut Sessions, pattern: &Pattern<'_>) -> Result<(), Outcome> {
-        if self.options.copies == 0 {
-            return Ok(());
-        }
         let Some(twin) = pattern.twin.as_deref() else {
             return Ok(());
         };
@@ -232,16 +245,6 @@ impl Traps {
         }
     }
 
-    fn is_shallow(&self, url: &CrawlUrl) -> Result<(), Outcome> {
-        let (segments, max) = (paths::segments(url), self.options.path_depth);
-        if segments > max {
-            return Err(trap(format!(
-                "path of {segments} segments, more than {max}"
-            )));
-        }
-        Ok(())
-    }
-
     fn has_room(&self, hosts: &mut Hosts, url: &CrawlUrl, host: u64) -> Result<(), Outcome> {
         match hosts.beyond(self.seed, url, host) {
             None => Ok(()),
@@ -254,17 +257,28 @@ impl Traps {
 
     /// What a page of a calendar for a year costs that lies beyond our time. Nobody has entered anything for years to
     /// come, but archives go back a long way.
-    fn beyond(&self, year: u16) -> Option<(u16, u8)> {
-        if self.options.years_ahead > 0 && year > self.last_year {
+    fn beyond(&self, year: u16, options: &TrapOptions) -> Option<(u16, u8)> {
+        let last = self.this_year.saturating_add(options.years_ahead);
+        if options.years_ahead > 0 && year > last {
             return Some((year, 20 * WHOLE));
         }
-        (year < self.options.first_year).then_some((year, 2 * WHOLE))
+        (year < options.first_year).then_some((year, 2 * WHOLE))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing is left half changed that would do worse than to forget a page.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_shallow(url: &CrawlUrl, max: usize) -> Result<(), Outcome> {
+    let segments = paths::segments(url);
+    if segments > max {
+        return Err(trap(format!(
+            "path of {segments} segments, more than {max}"
+        )));
+    }
+    Ok(())
 }
 
 /// What speaks against a link on a copy.

@@ -42,8 +42,6 @@ const QUIET: u8 = 64;
 /// What is remembered of pages.
 #[derive(Debug)]
 pub(super) struct Copies {
-    /// The allowance of a host; 0 means no limit.
-    max: u32,
     /// By host and words: filled by pages that were read, never by links.
     families: Generations<Family>,
     hosts: Generations<Host>,
@@ -69,9 +67,8 @@ struct Host {
 }
 
 impl Copies {
-    pub(super) fn new(max: u32, memory: usize) -> Self {
+    pub(super) fn new(memory: usize) -> Self {
         Self {
-            max,
             families: Generations::new(memory / 2, |_| 0),
             hosts: Generations::new(memory / 4, |_| 0),
             paid: Generations::new(memory / 4, |_| 0),
@@ -120,13 +117,13 @@ impl Copies {
         }
     }
 
-    /// Pays for a link on a copy; false when the allowance is spent.
-    pub(super) fn pays(&mut self, key: UrlKey, cost: u8) -> bool {
-        if self.max == 0 {
+    /// Pays for a link on a copy; false when the allowance of the host is spent. An allowance of 0 has no end.
+    pub(super) fn pays(&mut self, key: UrlKey, cost: u8, allowance: u32) -> bool {
+        if allowance == 0 {
             return true;
         }
         let host = self.hosts.get_or_default(key.host);
-        if host.spent >= self.max.saturating_mul(WHOLE.into()) {
+        if host.spent >= allowance.saturating_mul(WHOLE.into()) {
             return false;
         }
         host.spent = host.spent.saturating_add(cost.into());

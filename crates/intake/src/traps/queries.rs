@@ -23,7 +23,6 @@ const MAX_SETS: usize = 4096;
 /// What is remembered of parameters.
 #[derive(Debug)]
 pub(super) struct Queries {
-    max: u32,
     /// By host and path; only of links with many arguments.
     paths: Generations<Combinations>,
 }
@@ -48,20 +47,20 @@ pub(super) fn repeats(query: &str) -> bool {
 }
 
 impl Queries {
-    pub(super) fn new(max: u32, memory: usize) -> Self {
+    pub(super) fn new(memory: usize) -> Self {
         Self {
-            max,
             paths: Generations::new(memory, Combinations::heap),
         }
     }
 
-    /// Counts a new URL, with host and path in its pattern and its query; true when it is one too many.
-    pub(super) fn explode(&mut self, seed: KeySeed, path: &str, query: &str) -> bool {
-        if self.max == 0 || query.split('&').nth(MIN_ARGUMENTS - 1).is_none() {
+    /// Counts a new URL, with host and path in its pattern and its query; true when it is one more than `max`,
+    /// where 0 means no limit.
+    pub(super) fn explode(&mut self, seed: KeySeed, path: &str, query: &str, max: u32) -> bool {
+        if max == 0 || query.split('&').nth(MIN_ARGUMENTS - 1).is_none() {
             return false;
         }
         let path = self.paths.get_or_default(seed.hash(path));
-        if path.urls >= self.max && path.repetitions >= path.urls / 10 {
+        if path.urls >= max && path.repetitions >= path.urls / 10 {
             return true;
         }
         let before = path.heap();

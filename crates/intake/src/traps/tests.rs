@@ -526,6 +526,42 @@ fn every_rule_can_be_switched_off() {
     assert_eq!(off.note(&url("http://h/"), || panic!("not wanted")), 0);
 }
 
+#[test]
+fn a_host_can_have_rules_of_its_own() {
+    let chain = |target: &str| {
+        let next = format!("/list?page={}", number(target) + 1);
+        (says(7), vec![next])
+    };
+    let own = |options: TrapOptions| {
+        let mut hosts = PerHost::default();
+        hosts.set_host("h", options);
+        crawl(&usual().with_hosts(hosts), 9000, chain).0
+    };
+    let (fetched, _) = crawl(&usual(), 9000, chain);
+    assert!(fetched < 6000, "{fetched}");
+    let off = TrapOptions {
+        enabled: false,
+        ..TrapOptions::default()
+    };
+    assert_eq!(own(off), 9000);
+    let strict = TrapOptions {
+        copies: 40,
+        ..TrapOptions::default()
+    };
+    let fetched = own(strict);
+    assert!(fetched < 100, "{fetched}");
+    let shallow = TrapOptions {
+        path_depth: 1,
+        ..TrapOptions::default()
+    };
+    let mut hosts = PerHost::default();
+    hosts.set_domain("example.org", shallow);
+    let traps = usual().with_hosts(hosts);
+    let deep = "http://www.example.org/a/b/c";
+    assert!(why(&traps, deep).contains("more than 1"));
+    assert_eq!(why(&traps, "http://example.net/a/b/c"), "");
+}
+
 /// A hostile web can fill the tables, but not beyond their bound; and what it makes us forget is learnt
 /// again.
 #[test]
