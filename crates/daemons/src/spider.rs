@@ -153,6 +153,7 @@ fn spider(
     let options = SpiderOptions {
         user_agent: settings.user_agent.clone(),
         limits: settings.limits.clone(),
+        hosts: settings.requests.clone(),
         policy: AddressPolicy::new(settings.allow_net.clone()),
         tls: TlsOptions {
             insecure: settings.insecure,

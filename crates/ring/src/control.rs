@@ -319,6 +319,7 @@ impl Control {
             host_per_sec: fresh.host_rate,
             ip_per_sec: fresh.ip_rate,
             ip_concurrent: fresh.per_ip,
+            hosts: fresh.hosts.policies.clone(),
         };
         let urlserver = self.urlserver.clone();
         self.wait(async move { urlserver.set_rates(rates).await })??;

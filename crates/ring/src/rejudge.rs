@@ -27,6 +27,15 @@ pub(crate) struct Rejudge {
     settings: String,
 }
 
+/// All settings that a verdict depends on, but for the seeds. Those of single hosts only where there are any.
+fn rules(settings: &Settings) -> String {
+    let mut rules = format!("{:?} {:?}", settings.scope, settings.traps);
+    if !settings.hosts.traps.is_empty() {
+        rules += &format!(" {:?}", settings.hosts.traps);
+    }
+    rules
+}
+
 /// Which links to known URLs can matter by these settings.
 pub(crate) fn tracking(settings: &Settings) -> Tracking {
     let depths = settings.scope.max_depth.is_some();
@@ -42,7 +51,7 @@ impl Rejudge {
             harvest,
             dir,
             tracking: tracking(settings),
-            settings: format!("{:?} {:?}", settings.scope, settings.traps),
+            settings: rules(settings),
         }
     }
 

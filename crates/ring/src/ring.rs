@@ -34,7 +34,9 @@ use orbweaver_store::{Keep, Recovery};
 use orbweaver_urlserver::{Handle, Links, Notice, UrlServer};
 
 pub(crate) use self::options::can_begin;
-use self::options::{body_budget, damage_notes, open_archive, spider_options, urlserver_options};
+use self::options::{
+    body_budget, damage_notes, open_archive, robots_note, spider_options, urlserver_options,
+};
 use crate::addresses::Addresses;
 use crate::archiving::Archiving;
 use crate::clock;
@@ -173,8 +175,12 @@ impl Opened {
         let scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
         let canonicalizer = Canonicalizer::new(settings.canonical.clone());
         let seed = self.docs.seed();
-        let traps = Traps::new(settings.traps.clone(), seed, (self.clock)());
+        let traps = Traps::new(settings.traps.clone(), seed, (self.clock)())
+            .with_hosts(settings.hosts.traps.clone());
         let notices = Notices::of(start.notices.clone());
+        if let Some(note) = robots_note(settings) {
+            notices.add(note);
+        }
         if !settings.has_contact && self.spider.is_some() {
             notices.say(
                 "no contact is set; give --contact URL so that site owners can reach you".into(),

@@ -1,6 +1,6 @@
 //! Settings read again while the crawl runs: which of them can take effect at once, and which wait for the next start.
 
-use orbweaver_config::Settings;
+use orbweaver_config::{HostSettings, Settings};
 
 /// What differs: that which takes effect at once, and the rest.
 pub(super) fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<String>) {
@@ -16,7 +16,7 @@ pub(super) fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<S
         "host_pages" budgets.host.pages, "host_bytes" budgets.host.bytes, "host_time" budgets.host.time,
         "domain_pages" budgets.domain.pages, "domain_bytes" budgets.domain.bytes, "domain_time" budgets.domain.time,
         "time" time, "scope" scope.kind, "include" scope.include, "exclude" scope.exclude,
-        "depth" scope.max_depth, "requisites" scope.requisites,
+        "depth" scope.max_depth, "requisites" scope.requisites, "rate, per_host and robots of hosts" hosts.policies,
     );
     compare!(later:
         "user_agent" user_agent, "memory" memory, "nofollow" obey_nofollow, "sitemaps" sitemaps, "per_host" per_host,
@@ -25,7 +25,12 @@ pub(super) fn differences(old: &Settings, new: &Settings) -> (Vec<String>, Vec<S
         "workers" workers, "allow_net" allow_net, "insecure" insecure, "resolver" resolver,
         "ca" ca, "retry" retry, "rotate" rotate, "log" log, "limits" limits, "seeds" seeds,
         "canonical form" canonical, "traps" traps, "recrawl" recrawl, "head_first" head_first,
+        "traps of hosts" hosts.traps,
     );
+    // Compared as they are, for what is printed of them has no secrets.
+    if old.hosts.requests != new.hosts.requests {
+        later.push("headers, auth and limits of hosts".into());
+    }
     // A setting that none of the lists names is one that needs a new start.
     let now = format!("{:?}", in_effect(old.clone(), new.clone()));
     if later.is_empty() && now != format!("{new:?}") {
@@ -68,6 +73,10 @@ pub(super) fn in_effect(old: Settings, new: Settings) -> Settings {
         budgets: new.budgets,
         time: new.time,
         scope: new.scope,
+        hosts: HostSettings {
+            policies: new.hosts.policies,
+            ..old.hosts
+        },
         ..old
     }
 }

@@ -151,6 +151,9 @@ impl CrawlBuilder {
                 kept: is_filled(&self.dir).then(|| self.dir.join("crawl.toml")),
             });
         }
+        if matches!(self.fetching, Fetching::Here) {
+            settings.demand_secrets()?;
+        }
         can_begin(&settings)?;
         Ok((config, settings, kept))
     }

@@ -56,6 +56,7 @@ pub(crate) fn urlserver_options(
         }
     }
     Ok(UrlServerOptions {
+        hosts: settings.hosts.policies.clone(),
         settings: set,
         queue_count: settings.queue_count,
         queue_len: settings.queue_len,
@@ -101,6 +102,7 @@ pub(crate) fn spider_options(settings: &Settings, policy: AddressPolicy) -> Resu
     Ok(SpiderOptions {
         user_agent: settings.user_agent.clone(),
         limits: settings.limits.clone(),
+        hosts: settings.hosts.requests.clone(),
         policy,
         tls: TlsOptions {
             insecure: settings.insecure,
@@ -111,11 +113,30 @@ pub(crate) fn spider_options(settings: &Settings, policy: AddressPolicy) -> Resu
     })
 }
 
+/// What the archive says of robots.txt, exceptions included.
+fn robots_policy(settings: &Settings) -> String {
+    match settings.hosts.robots_ignored().as_slice() {
+        [] => "obey".into(),
+        ignored => format!("obey, but ignore for {}", ignored.join(", ")),
+    }
+}
+
+/// What is said of hosts whose robots.txt is ignored, at the start and at the end.
+pub(crate) fn robots_note(settings: &Settings) -> Option<String> {
+    let ignored = settings.hosts.robots_ignored();
+    (!ignored.is_empty()).then(|| {
+        format!(
+            "robots.txt is ignored, as the settings say (robots = \"ignore\"), for {}",
+            ignored.join(", ")
+        )
+    })
+}
+
 pub(crate) fn store_options(settings: &Settings) -> StoreOptions {
     StoreOptions {
         rotate_bytes: settings.rotate,
         operator: settings.user_agent.clone(),
-        robots: "obey".into(),
+        robots: robots_policy(settings),
         ..StoreOptions::default()
     }
 }

@@ -37,6 +37,9 @@ pub struct Why {
     pub scope: ScopeSays,
     /// What the robots.txt of its origin says, when one is kept.
     pub robots: Option<RobotsSays>,
+    /// The settings say that it does not count for this host.
+    #[serde(default)]
+    pub robots_ignored: bool,
     /// What is known of its host.
     pub host: Option<HostSays>,
     /// Where it waits, in words.
@@ -233,6 +236,8 @@ pub(crate) fn gather(url: &CrawlUrl, sources: &Sources<'_>) -> Result<Why> {
             .transpose()?,
         scope: scope(url, entry.as_ref(), sources),
         robots: robots(url, sources)?,
+        robots_ignored: (sources.settings.hosts.policies.get(url.host()))
+            .is_some_and(|own| own.ignore_robots),
         host: record.as_ref().map(|record| host(record, sources)),
         place: None,
         ahead: None,

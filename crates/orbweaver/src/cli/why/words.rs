@@ -100,6 +100,9 @@ fn found_lines(why: &Why, lines: &mut Vec<String>) {
 }
 
 fn robots_words(why: &Why) -> String {
+    if why.robots_ignored {
+        return "ignored, as the settings say for its host (robots = \"ignore\")".into();
+    }
     let Some(robots) = &why.robots else {
         return "no robots.txt of its host is kept; it is asked for before the first page".into();
     };
