@@ -48,11 +48,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "-p",
         "orbweaver-docindex",
         "--test",
-        "scale",
+        "it",
         "--",
         "--ignored",
         "--exact",
-        "scale",
+        "scale::scale",
         "--nocapture",
     ];
     let mut command = shell::cargo(test);

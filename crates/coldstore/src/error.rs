@@ -19,6 +19,9 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A stream of records cannot be written or is not what was written: take it again, or use another copy.
+    #[error("{0}")]
+    Stream(String),
     /// The system refuses: check the disk and permissions.
     #[error(transparent)]
     Io(#[from] io::Error),

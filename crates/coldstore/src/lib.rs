@@ -6,6 +6,8 @@
 //! the journals add to them, and of two versions of a key the one with the higher sequence number counts. Where a table
 //! or a list of tables is damaged, older versions of what was lost come to light.
 //!
+//! [`stream`] is the other form in which the records of a store lie in a file: written to be carried elsewhere.
+//!
 //! Nothing here knows what the records mean. The formats are those of the exact versions that the manifest names.
 
 mod blocks;
@@ -15,6 +17,7 @@ mod files;
 mod journal;
 mod manifest;
 mod space;
+pub mod stream;
 pub mod survey;
 mod table;
 

@@ -8,11 +8,11 @@ use orbweaver_model::{Column, UrlKey};
 use crate::error::{Error, Result};
 use crate::keyspaces::legible;
 use crate::keyspaces::{queue_key, read_due_key};
-use crate::ledger::Ledger;
 use crate::reader::Reader;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, decode};
 use crate::store::Store;
 use crate::tables::{Row, Table, View};
+use orbweaver_model::Ledger;
 
 /// Something that is wrong, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -152,6 +152,7 @@ impl From<orbweaver_coldstore::Error> for Error {
                 keyspace: "files",
                 why: error.to_string(),
             },
+            Cold::Stream(why) => Self::Snapshot(why),
             Cold::Io(error) => Self::Store(error.into()),
         }
     }

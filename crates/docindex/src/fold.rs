@@ -14,7 +14,7 @@ pub(crate) mod claims;
 mod clock;
 mod epoch;
 #[cfg(test)]
-mod grouping;
+mod grouping_tests;
 mod meet;
 mod promote;
 mod reconsider;
@@ -30,9 +30,9 @@ use orbweaver_model::{Epoch, Event, HostSetting, KeySeed, Timestamp, UrlKey};
 
 use crate::error::Result;
 use crate::hosts::Hosts;
-use crate::ledger::Ledger;
-use crate::seen::Seen;
+use crate::reader::Seen;
 use crate::tx::Tx;
+use orbweaver_model::Ledger;
 
 /// The state in RAM that the fold keeps in step with the store.
 pub(crate) struct Fold {

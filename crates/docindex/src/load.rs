@@ -18,9 +18,9 @@ use crate::hosts::Hosts;
 
 use crate::keyspaces::read_due_key;
 use crate::options::IndexOptions;
+use crate::reader::Seen;
 use crate::reader::Shared;
 use crate::record::{HostRecord, LinkRecord, decode};
-use crate::seen::Seen;
 use crate::store::Store;
 use crate::tables::Table;
 use crate::tx::Tx;
@@ -147,11 +147,11 @@ fn fill(urls: &Table, seen: &Seen, stop: &AtomicBool) -> Result<()> {
         let Ok(bytes) = key.as_ref().try_into() else {
             continue;
         };
-        let record = match seen.reads_records() {
-            true => Some(decode::<LinkRecord>("urls", &value)?),
+        let roles = match seen.reads_roles() {
+            true => Some(decode::<LinkRecord>("urls", &value)?.roles()),
             false => None,
         };
-        if !seen.fill(UrlKey::from_bytes(bytes), record.as_ref()) || stop.load(Ordering::Relaxed) {
+        if !seen.fill(UrlKey::from_bytes(bytes), roles) || stop.load(Ordering::Relaxed) {
             return Ok(());
         }
     }

@@ -3,7 +3,7 @@
 use orbweaver_model::{Budgets, KeySeed};
 
 use crate::domains::DomainOf;
-use crate::seen::Tracking;
+use orbweaver_seen::Tracking;
 
 /// How the doc index is opened.
 #[derive(Clone, Debug)]

@@ -13,12 +13,12 @@ use fjall::{UserKey, UserValue};
 use serde::de::DeserializeOwned;
 
 use orbweaver_coldstore::{Damage, Hold, survey};
-use orbweaver_model::{CrawlUrl, KeySeed, RobotsRecord, Timestamp, UrlKey};
+use orbweaver_model::{CrawlUrl, KeySeed, Ledger, RobotsRecord, Timestamp, UrlKey};
+use orbweaver_seen::{Known, Roles};
 
 use crate::cold::Cold;
 use crate::error::{Error, Result};
 use crate::keyspaces::queue_key;
-use crate::ledger::Ledger;
 use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, decode};
 use crate::store::Store;
 use crate::tables::{Row, Scan};
@@ -59,7 +59,7 @@ pub enum Rest {
 
 /// The store that readers use. Its owner takes it away while it is opened again.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<RwLock<Store>>);
+pub struct Shared(Arc<RwLock<Store>>);
 
 impl Shared {
     pub(crate) fn of(store: &Store) -> Self {
@@ -70,19 +70,6 @@ impl Shared {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = store;
     }
 
-    /// True when the URL is in the store.
-    pub(crate) fn knows(&self, key: UrlKey) -> Result<bool> {
-        let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        store.urls.contains_key(key.to_bytes())
-    }
-
-    /// The record of a URL in the store.
-    pub(crate) fn link(&self, key: UrlKey) -> Result<Option<LinkRecord>> {
-        let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let bytes = store.urls.get(key.to_bytes())?;
-        bytes.map(|bytes| decode("urls", &bytes)).transpose()
-    }
-
     fn get(&self) -> Store {
         self.0
             .read()
@@ -90,6 +77,26 @@ impl Shared {
             .clone()
     }
 }
+
+/// What the seen-set asks of it.
+impl Known for Shared {
+    type Error = Error;
+
+    fn knows(&self, key: UrlKey) -> Result<bool> {
+        let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        store.urls.contains_key(key.to_bytes())
+    }
+
+    fn roles(&self, key: UrlKey) -> Result<Option<Roles>> {
+        let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let bytes = store.urls.get(key.to_bytes())?;
+        let record = bytes.map(|bytes| decode::<LinkRecord>("urls", &bytes));
+        Ok(record.transpose()?.map(|record| record.roles()))
+    }
+}
+
+/// Which URLs are known.
+pub type Seen = orbweaver_seen::Seen<Shared>;
 
 /// A view of the index for listings. Cheap to clone; each listing sees one moment.
 #[derive(Clone)]

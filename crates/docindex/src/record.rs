@@ -9,6 +9,7 @@ use orbweaver_model::{
     Candidate, CapturePlace, Claimed, Column, CrawlUrl, LinkKind, Outcome, Pace, Report, Revisit,
     Role, Spent, Timestamp, UrlKey,
 };
+use orbweaver_seen::Roles;
 
 use crate::error::{Error, Result};
 
@@ -65,6 +66,12 @@ impl LinkRecord {
     /// What the best link to it makes of it.
     pub fn role(&self) -> Role {
         self.kind.role(self.depth)
+    }
+
+    /// What the best link makes of it, and what one that was refused would.
+    pub(crate) fn roles(&self) -> Roles {
+        let latent = self.latent.map(|(kind, depth)| kind.role(depth));
+        [Some(self.role()), latent]
     }
 
     /// The place in the queue of its host: by priority, then breadth first, then by age.

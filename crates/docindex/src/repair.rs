@@ -45,9 +45,9 @@ mod tests {
 
     use super::*;
     use crate::keyspaces::queue_key;
-    use crate::ledger::Ledger;
     use crate::tx::Tx;
     use crate::{DocIndex, IndexOptions};
+    use orbweaver_model::Ledger;
 
     fn wrong(path: &Path) -> Vec<String> {
         let reader = Reader::open(path, 8 << 20).unwrap();

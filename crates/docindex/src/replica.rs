@@ -10,15 +10,15 @@ use orbweaver_model::{Epoch, Event, KeySeed, RobotsRecord, Rules, UrlKey};
 
 use crate::error::{Error, Result};
 use crate::fold::Fold;
-use crate::ledger::Ledger;
 use crate::load::{Begun, Filling, load};
 use crate::options::IndexOptions;
+use crate::reader::Seen;
 use crate::reader::{Reader, Shared};
 use crate::record::{HostRecord, decode};
 use crate::salvage::rescue;
-use crate::seen::Seen;
 use crate::store::Store;
 use crate::tx::Tx;
+use orbweaver_model::Ledger;
 
 /// The doc index of one partition, at one position of its log.
 pub struct Replica {

@@ -17,10 +17,10 @@ use crate::cold::Cold;
 use crate::error::{Error, Result};
 use crate::fold::claims::open_claims;
 use crate::keyspaces::{due_key, legible, queue_key, read_due_key};
-use crate::ledger::Ledger;
 use crate::record::{Fate, HostRecord, LinkRecord, QueueRecord, decode};
 use crate::store::Store;
 use crate::tx::Tx;
+use orbweaver_model::Ledger;
 
 /// Records copied in one commit.
 const GROUP: usize = 4096;

@@ -4,19 +4,31 @@
 //! Both ways run in little memory whatever the size of the index. What is written is one moment, while the owner goes on;
 //! what is read is verified block by block, and becomes an index only when its end has been seen.
 
-mod blocks;
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use self::blocks::{Block, Head, Incoming, Outgoing};
+use serde::{Deserialize, Serialize};
+
+use orbweaver_coldstore::stream::{Block, Incoming, Outgoing};
+
 use crate::error::{Error, Result};
 use crate::keyspaces::{NAMES, legible};
 use crate::reader::Reader;
 use crate::record::FORMAT;
 use crate::store::Store;
 use crate::tx::Tx;
+
+/// What a snapshot is of.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    /// The format of the index.
+    format: u8,
+    /// The position in the log.
+    position: u64,
+    /// The keyspaces, in the order in which they follow.
+    keyspaces: Vec<String>,
+}
 
 /// Records that are imported in one commit.
 const GROUP: usize = 4096;
@@ -30,14 +42,13 @@ impl Reader {
         let applied = view.get(&store.meta, "applied")?;
         let position = applied.map(|bytes| crate::record::decode("meta", &bytes));
         let position = position.transpose()?.unwrap_or(0);
-        let mut out = Outgoing::begin(
-            to,
-            &Head {
-                format: FORMAT,
-                position,
-                keyspaces: NAMES.map(str::to_owned).to_vec(),
-            },
-        )?;
+        let head = Head {
+            format: FORMAT,
+            position,
+            keyspaces: NAMES.map(str::to_owned).to_vec(),
+        };
+        let head = postcard::to_stdvec(&head).map_err(|error| Error::Snapshot(error.to_string()));
+        let mut out = Outgoing::begin(to, &head?)?;
         for table in store.tables() {
             out.keyspace(table.place());
             for row in view.iter(table) {
@@ -49,7 +60,7 @@ impl Reader {
         // Read from its files, an index goes on past what is damaged.
         match self.damage().first() {
             Some(damage) => Err(Error::Snapshot(format!("the index is damaged: {damage}"))),
-            None => out.end().map(|()| position),
+            None => Ok(out.end().map(|()| position)?),
         }
     }
 }
@@ -92,7 +103,8 @@ impl Drop for Unfinished {
 
 fn fill(path: &Path, memory: u64, from: &mut dyn Read) -> Result<u64> {
     let refused = |why: &str| Error::Snapshot(why.to_owned());
-    let (head, mut blocks) = Incoming::begin(from)?;
+    let (head, mut records) = Incoming::begin(from)?;
+    let head: Head = postcard::from_bytes(&head).map_err(|error| refused(&error.to_string()))?;
     if head.format != FORMAT {
         let found = head.format;
         let why = format!("it is of a doc index of format {found}, this program has {FORMAT}");
@@ -106,7 +118,7 @@ fn fill(path: &Path, memory: u64, from: &mut dyn Read) -> Result<u64> {
     let mut tx = Tx::new(&store);
     let mut waiting = 0;
     loop {
-        match blocks.next()? {
+        match records.read_on()? {
             Block::Row(place, key, value) => {
                 let table = tables.get(place);
                 let table = table.ok_or_else(|| refused("it names a keyspace too many"))?;

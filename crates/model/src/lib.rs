@@ -10,6 +10,7 @@ pub mod clock;
 pub mod event;
 pub mod fetch;
 pub mod fingerprint;
+pub mod ledger;
 pub mod limits;
 pub mod link;
 pub mod order;
@@ -21,7 +22,7 @@ pub mod text;
 pub mod url;
 
 pub use address::machine;
-pub use budget::{Budget, Budgets};
+pub use budget::{Budget, Budgets, Room, Used};
 pub use capture::{Archived, CapturePlace};
 pub use clock::{Clock, Timestamp};
 pub use event::{Claimed, Epoch, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};
@@ -29,6 +30,7 @@ pub use fetch::{
     Conditions, Exchange, FetchRequest, FetchResult, Method, Protocol, Spooled, Truncation, Visit,
 };
 pub use fingerprint::Fingerprint;
+pub use ledger::Ledger;
 pub use limits::Limits;
 pub use link::{Link, LinkKind, Role};
 pub use order::{Candidate, Order, Purpose, Subject, TransId};

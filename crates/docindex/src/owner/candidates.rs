@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use orbweaver_model::{Candidate, Claimed, Event, Spent, Timestamp, UrlKey};
+use orbweaver_model::{Candidate, Claimed, Event, Room, Spent, Timestamp, UrlKey};
 
 use super::Owner;
-use crate::budgets::{self, Room};
+use crate::budgets;
 use crate::error::Result;
 use crate::hosts::Host;
 use crate::keyspaces::queue_key;

@@ -1,12 +1,8 @@
 //! The memory budget: a seen-set that is too small for what is known answers as well as a large one.
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod support;
-
 use orbweaver_docindex::{DocIndex, IndexOptions};
 use orbweaver_model::Event;
 
-use support::{SEED, at, key, link};
+use crate::support::{SEED, at, key, link};
 
 const URLS: usize = 80_000;
 

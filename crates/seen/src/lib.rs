@@ -19,11 +19,22 @@ use std::sync::{PoisonError, RwLock};
 
 use orbweaver_model::{Role, UrlKey};
 
-use crate::error::Result;
-use crate::reader::Shared;
-use crate::record::LinkRecord;
-
 use self::table::{Mark, Table};
+
+/// What a link makes of a URL, and a second one by which it may be more yet: as much as the set keeps of all links to it.
+pub type Roles = [Option<Role>; 2];
+
+/// The store behind the set, which knows every URL.
+pub trait Known {
+    /// Why it cannot be asked.
+    type Error;
+
+    /// True when the URL is in it.
+    fn knows(&self, key: UrlKey) -> Result<bool, Self::Error>;
+
+    /// What the links to a URL make of it; none when it is not in it.
+    fn roles(&self, key: UrlKey) -> Result<Option<Roles>, Self::Error>;
+}
 
 /// Parts with a lock each. The doc index alone adds URLs; every worker reads, and remembers what the store
 /// has told it.
@@ -46,7 +57,7 @@ pub struct Tracking {
 }
 
 /// A set of URL fingerprints that is read by many threads and grows in small steps.
-pub struct Seen {
+pub struct Seen<S> {
     shards: Vec<RwLock<Shard>>,
     /// One of the three states above. Read before the table is: what becomes complete later was there
     /// when the store was asked.
@@ -57,13 +68,13 @@ pub struct Seen {
     limit: AtomicUsize,
     /// The shard that is looked at after the next commit.
     next: AtomicUsize,
-    store: Shared,
+    store: S,
     tracking: Tracking,
 }
 
-impl Seen {
+impl<S: Known> Seen<S> {
     /// An empty set before an empty store.
-    pub(crate) fn new(store: Shared, tracking: Tracking) -> Self {
+    pub fn new(store: S, tracking: Tracking) -> Self {
         let shard = |_| RwLock::new(Shard::new(tracking.roles));
         Self {
             shards: (0..SHARDS).map(shard).collect(),
@@ -93,7 +104,7 @@ impl Seen {
     }
 
     /// Notes a link to a URL that is known.
-    pub(crate) fn note(&self, key: UrlKey, role: Role) {
+    pub fn note(&self, key: UrlKey, role: Role) {
         if self.tracking.roles {
             let role = self.as_tracked(role);
             self.change(key.url, |shard| shard.note(key.url, role));
@@ -109,7 +120,7 @@ impl Seen {
     }
 
     /// Adds a URL; true when it was not known before.
-    pub(crate) fn insert(&self, key: UrlKey) -> Result<bool> {
+    pub fn insert(&self, key: UrlKey) -> Result<bool, S::Error> {
         if self.find(key)? {
             return Ok(false);
         }
@@ -118,7 +129,7 @@ impl Seen {
         Ok(new)
     }
 
-    fn find(&self, key: UrlKey) -> Result<bool> {
+    fn find(&self, key: UrlKey) -> Result<bool, S::Error> {
         if self.tracking.roles {
             return Ok(self.mark(key)?.is_some());
         }
@@ -134,25 +145,22 @@ impl Seen {
     }
 
     /// The best link to a URL; none when the URL is unknown.
-    fn mark(&self, key: UrlKey) -> Result<Option<Mark>> {
+    fn mark(&self, key: UrlKey) -> Result<Option<Mark>, S::Error> {
         let complete = self.is_complete();
         let mark = look(self.shard(key.url), |shard| shard.mark(key.url));
         if mark.is_some() || complete {
             return Ok(mark);
         }
-        let record = self.store.link(key)?;
-        let mark = record.map(|record| self.mark_of(&record));
+        let mark = self.store.roles(key)?.map(|roles| self.mark_of(roles));
         if let Some(mark) = mark {
             self.remember(key, mark);
         }
         Ok(mark)
     }
 
-    fn mark_of(&self, record: &LinkRecord) -> Mark {
-        let mark = Mark::NONE.with(self.as_tracked(record.role()));
-        record.latent.map_or(mark, |(kind, depth)| {
-            mark.with(self.as_tracked(kind.role(depth)))
-        })
+    fn mark_of(&self, roles: Roles) -> Mark {
+        let roles = roles.into_iter().flatten();
+        roles.fold(Mark::NONE, |mark, role| mark.with(self.as_tracked(role)))
     }
 
     /// Takes in what the store has told, when there is room.
@@ -164,7 +172,7 @@ impl Seen {
     }
 
     /// Forgets everything, to be filled anew from a store that knows so many URLs. True when they fit.
-    pub(crate) fn restart(&self, known: u64, limit: usize) -> bool {
+    pub fn restart(&self, known: u64, limit: usize) -> bool {
         let each = match self.tracking.roles {
             true => MOST_EACH + MOST_FOR_MARK,
             false => MOST_EACH,
@@ -187,21 +195,21 @@ impl Seen {
         fits
     }
 
-    /// True when the records of URLs are needed to fill it, and not only their keys.
-    pub(crate) fn reads_records(&self) -> bool {
+    /// True when the roles of URLs are needed to fill it, and not only their keys.
+    pub fn reads_roles(&self) -> bool {
         self.tracking.roles
     }
 
-    /// Takes in a URL that the store knows, with its record when that is needed; false when more are of no use.
-    pub(crate) fn fill(&self, key: UrlKey, record: Option<&LinkRecord>) -> bool {
-        let mark = record.map_or(Mark::NONE, |record| self.mark_of(record));
+    /// Takes in a URL that the store knows, with its roles when they are needed; false when more are of no use.
+    pub fn fill(&self, key: UrlKey, roles: Option<Roles>) -> bool {
+        let mark = roles.map_or(Mark::NONE, |roles| self.mark_of(roles));
         // A link may have been noted since the record was read.
         self.change(key.url, |shard| shard.merge(key.url, mark));
         self.state.load(Ordering::Relaxed) == FILLING
     }
 
     /// The store has been read to its end.
-    pub(crate) fn filled(&self) {
+    pub fn filled(&self) {
         // Not when something was dropped meanwhile.
         let _ = self
             .state
@@ -210,7 +218,7 @@ impl Seen {
 
     /// Called after a commit: all that is in RAM is in the store as well, and may be dropped when it takes
     /// more than it may. One shard is looked at each time, for they grow alike.
-    pub(crate) fn settle(&self, limit: usize) {
+    pub fn settle(&self, limit: usize) {
         self.limit.store(limit, Ordering::Relaxed);
         let next = self.next.fetch_add(1, Ordering::Relaxed) % SHARDS;
         let Some(shard) = self.shards.get(next) else {
@@ -335,10 +343,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::Store;
 
-    fn seen() -> Seen {
-        Seen::new(Shared::of(&Store::closed()), Tracking::default())
+    /// A store with nothing in it.
+    struct Empty;
+
+    impl Known for Empty {
+        type Error = std::convert::Infallible;
+
+        fn knows(&self, _: UrlKey) -> Result<bool, Self::Error> {
+            Ok(false)
+        }
+
+        fn roles(&self, _: UrlKey) -> Result<Option<Roles>, Self::Error> {
+            Ok(None)
+        }
+    }
+
+    fn seen() -> Seen<Empty> {
+        Seen::new(Empty, Tracking::default())
     }
 
     fn key(url: u64) -> UrlKey {
@@ -364,12 +386,11 @@ mod tests {
     /// However links come, those that are better than all before are news and no others.
     #[test]
     fn the_best_link_is_kept() {
-        let store = Shared::of(&Store::closed());
         let tracking = Tracking {
             roles: true,
             depths: true,
         };
-        let seen = Seen::new(store, tracking);
+        let seen = Seen::new(Empty, tracking);
         for url in 2..3000 {
             assert!(!seen.is_old_news(key(url), Role::Requisite));
             assert!(seen.insert(key(url)).unwrap());
@@ -386,7 +407,7 @@ mod tests {
             assert!(seen.is_old_news(key(url), Role::Page(2)));
         }
         let equally_near = Seen::new(
-            Shared::of(&Store::closed()),
+            Empty,
             Tracking {
                 roles: true,
                 depths: false,

@@ -1,12 +1,5 @@
 //! URLs that are visited again, URLs that move up, and budgets that run out.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "everything here is a test, helpers included"
-)]
-
-mod support;
-
 use std::time::Duration;
 
 use orbweaver_docindex::{Budget, Budgets, DocIndex, IndexOptions};
@@ -14,7 +7,7 @@ use orbweaver_model::{
     Archived, CapturePlace, Column, Event, LinkKind, Outcome, OutcomeClass, RecrawlBounds, Report,
 };
 
-use support::*;
+use crate::support::*;
 
 fn forever(dir: &std::path::Path) -> DocIndex {
     let options = IndexOptions {
@@ -283,7 +276,7 @@ fn a_spent_page_budget_lets_known_pages_be_visited_again() {
     let dir = tempfile::tempdir().unwrap();
     let options = IndexOptions {
         seed: SEED,
-        budgets: support::pages(1),
+        budgets: pages(1),
         recrawl: true,
         ..IndexOptions::default()
     };

@@ -1,20 +1,13 @@
 //! URLs that were refused because their robots.txt could not be had: finished, and queued again when their time
 //! has come, whether the crawl visits pages again or not.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "everything here is a test, helpers included"
-)]
-
-mod support;
-
 use std::path::Path;
 use std::time::Duration;
 
 use orbweaver_docindex::{DocIndex, IndexOptions};
 use orbweaver_model::{Column, Event, OutcomeClass, RecrawlBounds, Report};
 
-use support::*;
+use crate::support::*;
 
 fn forever(dir: &Path) -> DocIndex {
     let options = IndexOptions {
@@ -174,7 +167,7 @@ fn a_spent_budget_leaves_it_refused() {
     let dir = tempfile::tempdir().unwrap();
     let options = IndexOptions {
         seed: SEED,
-        budgets: support::pages(1),
+        budgets: pages(1),
         ..IndexOptions::default()
     };
     let mut index = open_with(dir.path(), options);

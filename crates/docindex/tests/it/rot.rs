@@ -2,12 +2,6 @@
 //! to one place of an index is named, and the rest is still served, to those who read and to the next crawl.
 //!
 //! A few dozen cases in the usual tests; `ORBWEAVER_ROT=100000` tries all of them, `ORBWEAVER_ROT_SEED` others.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "everything here is a test, helpers included"
-)]
-
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,4 @@
 //! The doc index as its owner uses it: the life of a URL, budgets, redirects, restarts.
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use std::collections::{BTreeMap, HashSet};
 
 use orbweaver_docindex::{IndexOptions, Reader, Rest, Wanted};
@@ -9,9 +7,7 @@ use orbweaver_model::{
 };
 use proptest::prelude::*;
 
-mod support;
-
-use support::*;
+use crate::support::*;
 
 #[test]
 fn a_url_is_queued_once_and_handed_out_once() {

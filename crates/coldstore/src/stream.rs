@@ -1,16 +1,16 @@
-//! The bytes of a snapshot: blocks with a checksum each, the first of which says what it is and the last that it is whole.
+//! The records of a store as a stream of bytes: blocks with a checksum each, the first of which says what it is of and the
+//! last that it is whole. Writing and reading need memory for one block.
 
 use std::io::{Read, Write};
 
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::{Error, Result};
 
-/// How every snapshot begins.
+/// How every stream begins.
 const MAGIC: &[u8; 8] = b"orbwsnap";
 /// The version of the bytes.
-pub(super) const VERSION: u8 = 1;
+const VERSION: u8 = 1;
 
 /// A block that has so many bytes is written. Large enough that its head is nothing, small enough to be held twice.
 const FULL: usize = 256 << 10;
@@ -22,23 +22,12 @@ const HEAD: u8 = 0;
 const ROWS: u8 = 1;
 const END: u8 = 2;
 
-/// What a snapshot is of.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
-    /// The format of the index.
-    pub(super) format: u8,
-    /// The position in the log.
-    pub(super) position: u64,
-    /// The keyspaces, in the order in which they follow.
-    pub(super) keyspaces: Vec<String>,
-}
-
 fn refused(why: impl ToString) -> Error {
-    Error::Snapshot(why.to_string())
+    Error::Stream(why.to_string())
 }
 
-/// A snapshot that is being written.
-pub(super) struct Outgoing<'a> {
+/// A stream that is being written.
+pub struct Outgoing<'a> {
     to: &'a mut dyn Write,
     /// Blocks written: the number of the next.
     number: u64,
@@ -49,7 +38,8 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    pub(super) fn begin(to: &'a mut dyn Write, head: &Head) -> Result<Self> {
+    /// Begins with bytes that say what the records are of.
+    pub fn begin(to: &'a mut dyn Write, head: &[u8]) -> Result<Self> {
         to.write_all(MAGIC).map_err(refused)?;
         to.write_all(&[VERSION]).map_err(refused)?;
         let mut out = Self {
@@ -59,17 +49,19 @@ impl<'a> Outgoing<'a> {
             block: Vec::with_capacity(FULL + (64 << 10)),
             rows: 0,
         };
-        out.block = postcard::to_extend(head, vec![HEAD]).map_err(refused)?;
+        out.block.push(HEAD);
+        out.block.extend_from_slice(head);
         out.write()?;
         Ok(out)
     }
 
     /// The rows that follow are of this keyspace.
-    pub(super) fn keyspace(&mut self, place: usize) {
+    pub fn keyspace(&mut self, place: usize) {
         self.keyspace = u8::try_from(place).unwrap_or(u8::MAX);
     }
 
-    pub(super) fn row(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    /// Adds a record. Keys of a keyspace come in their order.
+    pub fn row(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.block.get(1).is_some_and(|of| *of != self.keyspace) || self.block.len() >= FULL {
             self.write()?;
         }
@@ -86,7 +78,8 @@ impl<'a> Outgoing<'a> {
         Ok(())
     }
 
-    pub(super) fn end(mut self) -> Result<()> {
+    /// Says that this was all.
+    pub fn end(mut self) -> Result<()> {
         if !self.block.is_empty() {
             self.write()?;
         }
@@ -108,16 +101,16 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// What comes next in a snapshot.
-pub(super) enum Block {
+/// What comes next in a stream.
+pub enum Block {
     /// A record: the place of its keyspace, key and value.
     Row(usize, Vec<u8>, Vec<u8>),
     /// Everything has come.
     End,
 }
 
-/// A snapshot that is being read.
-pub(super) struct Incoming<'a> {
+/// A stream that is being read.
+pub struct Incoming<'a> {
     from: &'a mut dyn Read,
     /// Blocks read.
     number: u64,
@@ -130,7 +123,8 @@ pub(super) struct Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    pub(super) fn begin(from: &'a mut dyn Read) -> Result<(Head, Self)> {
+    /// Begins, with the bytes that say what the records are of.
+    pub fn begin(from: &'a mut dyn Read) -> Result<(Vec<u8>, Self)> {
         let mut mark = [0; 9];
         from.read_exact(&mut mark).map_err(refused)?;
         match mark.split_last() {
@@ -139,7 +133,7 @@ impl<'a> Incoming<'a> {
                 let why = format!("it is of version {version}, this program reads {VERSION}");
                 return Err(refused(why));
             }
-            _ => return Err(refused("it is no snapshot of a doc index")),
+            _ => return Err(refused("it is no snapshot")),
         }
         let mut blocks = Self {
             from,
@@ -153,12 +147,13 @@ impl<'a> Incoming<'a> {
         let Some((&HEAD, head)) = blocks.block.split_first() else {
             return Err(refused("it does not say what it is of"));
         };
-        let head = postcard::from_bytes(head).map_err(refused)?;
+        let head = head.to_vec();
         blocks.at = blocks.block.len();
         Ok((head, blocks))
     }
 
-    pub(super) fn next(&mut self) -> Result<Block> {
+    /// The next record, or the end.
+    pub fn read_on(&mut self) -> Result<Block> {
         if self.at >= self.block.len() {
             self.read()?;
             match self.block.get(..2) {

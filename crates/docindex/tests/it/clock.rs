@@ -1,7 +1,5 @@
 //! Clocks that were set back or forward between two runs: nothing waits longer than it was to, and nothing
 //! is forgotten.
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;

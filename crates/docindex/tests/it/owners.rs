@@ -1,13 +1,6 @@
 //! Owners, followers and their logs: whoever folds a log holds the same bytes, one owner at a time extends it, and a
 //! failure of the log loses nothing and repeats nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "everything here is a test, helpers included"
-)]
-
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +15,7 @@ use orbweaver_model::{
 };
 use proptest::prelude::*;
 
-use support::*;
+use crate::support::*;
 
 fn options(node: &str) -> IndexOptions {
     IndexOptions {
@@ -382,7 +375,7 @@ fn of_two_owners_one_is_fenced() {
     assert!(matches!(second.apply([late()]), Err(Error::Fenced)));
     let mut names = first.candidates(&want(9), at(9)).unwrap();
     names.sort_by_key(|candidate| candidate.doc_id);
-    assert_eq!(support::names(&names), ["http://b/2", "http://c/3"]);
+    assert_eq!(crate::support::names(&names), ["http://b/2", "http://c/3"]);
     sound_replica(&first);
 }
 

@@ -3,8 +3,6 @@
 //! left. `cargo xtask scale` runs it; ORBWEAVER_URLS says how many URLs (default one million),
 //! ORBWEAVER_SCALE_MEMORY how many MiB the index may have, and ORBWEAVER_SCALE_DIR where the large index is to
 //! be left, with all its hosts put off for a year.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement")]
-
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -250,7 +248,7 @@ fn part() {
 fn start(part: &str, dir: &Path, urls: u64) -> Child {
     // Not by its path, where another build may have put another program.
     let mut command = Command::new("/proc/self/exe");
-    command.args(["--ignored", "--exact", "part", "--nocapture"]);
+    command.args(["--ignored", "--exact", "scale::part", "--nocapture"]);
     command.env("ORBWEAVER_SCALE_PART", part);
     command.env("ORBWEAVER_SCALE_INDEX", dir);
     command.env("ORBWEAVER_URLS", urls.to_string());

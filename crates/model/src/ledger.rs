@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use orbweaver_model::{Column, Outcome, OutcomeClass};
+use crate::outcome::{Column, Outcome, OutcomeClass};
 
 /// Counts of URLs by what became of them. Written in the same batch as the changes it counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,8 @@ impl Ledger {
                 .sum::<u64>()
     }
 
-    pub(crate) fn accept(&mut self) {
+    /// A URL is accepted, and waits.
+    pub fn accept(&mut self) {
         self.accepted += 1;
         self.queued += 1;
     }
@@ -79,7 +80,8 @@ impl Ledger {
         self.attempts + self.robots_requests
     }
 
-    pub(crate) fn finish(&mut self, outcome: &Outcome) {
+    /// A URL that waited is finished.
+    pub fn finish(&mut self, outcome: &Outcome) {
         let class = outcome.class;
         debug_assert_ne!(
             class.column(),
@@ -92,14 +94,15 @@ impl Ledger {
     }
 
     /// A finished URL is to be asked for after all.
-    pub(crate) fn reopen(&mut self, outcome: &Outcome) {
+    pub fn reopen(&mut self, outcome: &Outcome) {
         self.drop_scope(outcome);
         let place = self.place(outcome.class);
         *place = place.saturating_sub(1);
         self.queued += 1;
     }
 
-    pub(crate) fn amend(&mut self, from: &Outcome, to: &Outcome) {
+    /// What became of a finished URL turns out to be something else.
+    pub fn amend(&mut self, from: &Outcome, to: &Outcome) {
         self.drop_scope(from);
         let place = self.place(from.class);
         *place = place.saturating_sub(1);

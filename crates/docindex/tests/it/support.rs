@@ -1,10 +1,4 @@
 //! What the tests of the doc index share: short names for URLs, links, reports and events.
-#![allow(
-    clippy::unwrap_used,
-    dead_code,
-    unreachable_pub,
-    reason = "each test file is a program of its own and uses its part"
-)]
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,21 +9,21 @@ use orbweaver_model::{
     OutcomeClass, Report, Revisit, Timestamp, UrlKey,
 };
 
-pub const SEED: KeySeed = KeySeed(42);
+pub(crate) const SEED: KeySeed = KeySeed(42);
 
-pub fn at(millis: u64) -> Timestamp {
+pub(crate) fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-pub fn url(text: &str) -> CrawlUrl {
+pub(crate) fn url(text: &str) -> CrawlUrl {
     CrawlUrl::from_canonical(text).unwrap()
 }
 
-pub fn key(text: &str) -> UrlKey {
+pub(crate) fn key(text: &str) -> UrlKey {
     url(text).key(SEED)
 }
 
-pub fn link(text: &str, depth: u16) -> NewLink {
+pub(crate) fn link(text: &str, depth: u16) -> NewLink {
     let link = Link {
         url: url(text),
         kind: LinkKind::A,
@@ -44,21 +38,21 @@ pub fn link(text: &str, depth: u16) -> NewLink {
     }
 }
 
-pub fn redirect(text: &str, chain: &[&str]) -> NewLink {
+pub(crate) fn redirect(text: &str, chain: &[&str]) -> NewLink {
     let mut new = link(text, 0);
     new.link.kind = LinkKind::Redirect;
     new.link.chain = chain.iter().map(|hop| key(hop)).collect();
     new
 }
 
-pub fn refused(text: &str, reason: &str) -> NewLink {
+pub(crate) fn refused(text: &str, reason: &str) -> NewLink {
     NewLink {
         refused: Some(Outcome::because(OutcomeClass::DeniedPolicy, reason)),
         ..link(text, 1)
     }
 }
 
-pub fn report(class: OutcomeClass) -> Report {
+pub(crate) fn report(class: OutcomeClass) -> Report {
     Report {
         outcome: Outcome::plain(class),
         status: Some(200),
@@ -70,21 +64,21 @@ pub fn report(class: OutcomeClass) -> Report {
     }
 }
 
-pub fn redirects_to(target: &str) -> Report {
+pub(crate) fn redirects_to(target: &str) -> Report {
     Report {
         redirect: Some(target.into()),
         ..report(OutcomeClass::RedirectFollowed)
     }
 }
 
-pub fn links(list: Vec<NewLink>) -> Event {
+pub(crate) fn links(list: Vec<NewLink>) -> Event {
     Event::Links {
         links: list,
         at: at(1),
     }
 }
 
-pub fn done(text: &str, report: Report, links: Vec<NewLink>) -> Event {
+pub(crate) fn done(text: &str, report: Report, links: Vec<NewLink>) -> Event {
     Event::Done {
         key: key(text),
         report,
@@ -95,7 +89,7 @@ pub fn done(text: &str, report: Report, links: Vec<NewLink>) -> Event {
 }
 
 /// Budgets that only limit the pages of a host.
-pub fn pages(pages: u32) -> Budgets {
+pub(crate) fn pages(pages: u32) -> Budgets {
     let host = Budget {
         pages,
         ..Budget::default()
@@ -106,7 +100,7 @@ pub fn pages(pages: u32) -> Budgets {
     }
 }
 
-pub fn open(dir: &Path) -> DocIndex {
+pub(crate) fn open(dir: &Path) -> DocIndex {
     open_with(
         dir,
         IndexOptions {
@@ -116,11 +110,11 @@ pub fn open(dir: &Path) -> DocIndex {
     )
 }
 
-pub fn open_with(dir: &Path, options: IndexOptions) -> DocIndex {
+pub(crate) fn open_with(dir: &Path, options: IndexOptions) -> DocIndex {
     DocIndex::open(dir, options, at(0)).unwrap()
 }
 
-pub fn want(urls: usize) -> Wanted {
+pub(crate) fn want(urls: usize) -> Wanted {
     Wanted {
         urls,
         per_host: 100,
@@ -128,20 +122,20 @@ pub fn want(urls: usize) -> Wanted {
     }
 }
 
-pub fn names(candidates: &[Candidate]) -> Vec<&str> {
+pub(crate) fn names(candidates: &[Candidate]) -> Vec<&str> {
     candidates
         .iter()
         .map(|candidate| candidate.url.as_str())
         .collect()
 }
 
-pub fn sound(index: &DocIndex) {
+pub(crate) fn sound(index: &DocIndex) {
     let mut findings = Vec::new();
     check(&index.reader(), &mut |finding| findings.push(finding)).unwrap();
     assert_eq!(findings, []);
 }
 
-pub fn class_of(index: &DocIndex, text: &str) -> OutcomeClass {
+pub(crate) fn class_of(index: &DocIndex, text: &str) -> OutcomeClass {
     index
         .reader()
         .entry(key(text))
@@ -155,7 +149,7 @@ pub fn class_of(index: &DocIndex, text: &str) -> OutcomeClass {
 }
 
 /// What a visit leaves.
-pub fn visited(visits: u32, due: Option<Timestamp>) -> Option<Box<Revisit>> {
+pub(crate) fn visited(visits: u32, due: Option<Timestamp>) -> Option<Box<Revisit>> {
     Some(Box::new(Revisit {
         visits,
         rate: ChangeRate::default(),
@@ -170,7 +164,7 @@ pub fn visited(visits: u32, due: Option<Timestamp>) -> Option<Box<Revisit>> {
 }
 
 /// A document that is to be visited again.
-pub fn visit(text: &str, visits: u32, due: u64) -> Event {
+pub(crate) fn visit(text: &str, visits: u32, due: u64) -> Event {
     Event::Done {
         key: key(text),
         report: report(OutcomeClass::Success),
@@ -181,7 +175,7 @@ pub fn visit(text: &str, visits: u32, due: u64) -> Event {
 }
 
 /// A URL whose robots.txt could not be had, and that gets another chance at `again`.
-pub fn denied(text: &str, again: u64) -> Event {
+pub(crate) fn denied(text: &str, again: u64) -> Event {
     let outcome = Outcome::because(OutcomeClass::DeniedRobots, "robots.txt: status 503");
     Event::Done {
         key: key(text),
