@@ -10,7 +10,6 @@
 //!
 //! Nothing here knows what the records mean. The formats are those of the exact versions that the manifest names.
 
-mod blocks;
 mod damage;
 mod error;
 mod files;

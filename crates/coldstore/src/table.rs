@@ -1,6 +1,8 @@
 //! One table file of a keyspace. Its own index leads to its records as long as all of that can be read; from the
 //! first damage on they are read one after another.
 
+mod blocks;
+
 use std::collections::Bound;
 use std::io;
 use std::ops::RangeBounds;
@@ -11,9 +13,10 @@ use std::sync::Arc;
 use lsm_tree::table::filter::standard_bloom::Builder;
 use lsm_tree::{Cache, Checksum, DescriptorTable, InternalValue, SeqNo, Slice, Table};
 
-use crate::blocks::Blocks;
 use crate::damage::Damages;
 use crate::manifest::{self, Listed};
+
+use self::blocks::Blocks;
 
 /// A range of keys.
 pub type Keys = (Bound<Slice>, Bound<Slice>);

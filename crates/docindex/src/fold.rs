@@ -13,11 +13,11 @@ mod chains;
 pub(crate) mod claims;
 mod clock;
 mod epoch;
-#[cfg(test)]
-mod grouping_tests;
 mod meet;
 mod promote;
 mod reconsider;
+#[cfg(test)]
+mod tests;
 mod urls;
 mod visits;
 

@@ -48,7 +48,7 @@ impl Fold {
             let fate = Fate {
                 attempts: waiting.attempts,
                 asked,
-                capture: super::urls::captured(before.as_ref()),
+                capture: before.as_ref().and_then(|fate| fate.capture),
                 earlier: before.map(Fate::into_earlier).unwrap_or_default(),
                 ..unasked(outcome.clone(), at)
             };

@@ -270,7 +270,7 @@ fn newest(
 }
 
 /// The newest capture of a URL before this attempt.
-pub(super) fn captured(before: Option<&Fate>) -> Option<CapturePlace> {
+fn captured(before: Option<&Fate>) -> Option<CapturePlace> {
     before.and_then(|fate| fate.capture)
 }
 

@@ -17,8 +17,8 @@ use lsm_tree::table::{Block, DataBlock};
 use lsm_tree::{InternalValue, Slice};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::TableFile;
 use crate::damage::hex;
-use crate::table::TableFile;
 
 /// How every block begins.
 const MAGIC: [u8; 4] = [b'L', b'S', b'M', 3];
