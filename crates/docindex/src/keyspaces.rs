@@ -11,14 +11,14 @@ use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, QueueRecord, deco
 use crate::tables::Table;
 
 /// Says what is wrong with a record of a keyspace, by its name, key and value.
-type Verdict = fn(&'static str, &[u8], &[u8]) -> Result<()>;
+type Legible = fn(&'static str, &[u8], &[u8]) -> Result<()>;
 
 macro_rules! keyspaces {
     ($($(#[$doc:meta])* $name:ident: $check:expr,)*) => {
         /// All keyspaces, in the order in which they were made and are listed everywhere.
         pub(crate) const NAMES: [&str; CHECKS.len()] = [$(stringify!($name)),*];
 
-        const CHECKS: &[Verdict] = &[$($check),*];
+        const CHECKS: &[Legible] = &[$($check),*];
 
         /// One table for each keyspace.
         #[derive(Clone)]
