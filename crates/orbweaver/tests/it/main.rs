@@ -29,6 +29,7 @@ mod places;
 mod recrawl;
 mod redirects;
 mod repair;
+mod results;
 mod resume;
 mod robots;
 mod rot;
