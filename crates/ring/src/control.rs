@@ -35,6 +35,7 @@ use crate::harvest::Harvest;
 use crate::indexer::Indexer;
 use crate::inlet::Inlet;
 use crate::json;
+use crate::pages::Reading;
 use crate::sync::lock;
 use crate::watch::slow::Slow;
 use crate::watch::status::Status;
@@ -63,6 +64,7 @@ pub(crate) struct Control {
     harvest: Arc<Harvest>,
     indexer: Indexer,
     inlet: Inlet,
+    reading: Option<Arc<Reading>>,
     watch: Arc<Watch>,
     state: watch::Sender<RunState>,
     sources: Sources,
@@ -80,6 +82,7 @@ pub(crate) struct Controlled {
     pub(crate) harvest: Arc<Harvest>,
     pub(crate) indexer: Indexer,
     pub(crate) inlet: Inlet,
+    pub(crate) reading: Option<Arc<Reading>>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) sources: Sources,
 }
@@ -101,6 +104,7 @@ impl Control {
             harvest: controlled.harvest,
             indexer: controlled.indexer,
             inlet: controlled.inlet,
+            reading: controlled.reading,
             watch: controlled.watch,
             state,
             sources: controlled.sources,
@@ -109,6 +113,11 @@ impl Control {
 
     pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
+    }
+
+    /// What pages are read with; none when the archive is elsewhere.
+    pub(crate) fn reading(&self) -> Option<Arc<Reading>> {
+        self.reading.clone()
     }
 
     /// Where links come in.

@@ -3,6 +3,7 @@
 mod builder;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::control::question::Question;
 use crate::error::{Context, Error, Result};
 use crate::inlet::Inlet;
 use crate::machine::Descriptors;
+use crate::pages::Pages;
 use crate::ring::{Ring, Start};
 use crate::summary::Summary;
 use crate::watch::progress::Progress;
@@ -36,6 +38,8 @@ pub struct Crawl {
     thread: Option<JoinHandle<Result<Summary>>>,
     /// Closed when the thread is about to end.
     ended: Receiver<()>,
+    /// True when nothing more is archived.
+    over: Arc<AtomicBool>,
 }
 
 impl Crawl {
@@ -48,10 +52,14 @@ impl Crawl {
         let dir = start.held.dir().clone();
         let (tell, ready) = sync_channel(1);
         let (alive, ended) = sync_channel::<()>(1);
+        let over = Over::default();
+        let seen = Arc::clone(&over.0);
         let thread = thread::Builder::new()
             .name("crawl".into())
             .spawn(move || {
                 let _alive = alive;
+                // Also when it fails: whoever waits for pages must not wait for ever.
+                let _over = over;
                 run(start, &tell)
             })
             .context("cannot start the thread of the crawl")?;
@@ -61,6 +69,7 @@ impl Crawl {
                 control,
                 thread: Some(thread),
                 ended,
+                over: seen,
             }),
             // It has refused to begin and says why.
             Err(_) => Err(match thread.join() {
@@ -98,6 +107,20 @@ impl Crawl {
     /// What limits the speed, and which setting would change it.
     pub fn slow(&self) -> Result<Slow> {
         self.control.slow()
+    }
+
+    /// The finished pages, for a reader with this name: from where it was in an earlier run, or from the beginning.
+    ///
+    /// The crawl slows down for a reader that falls more than a thousand results behind, so that one that is given up must be
+    /// dropped. There is one reader of a name at a time.
+    pub fn pages(&self, name: &str) -> Result<Pages> {
+        let Some(reading) = self.control.reading() else {
+            let what = "pages are kept by a store elsewhere; follow its results";
+            return Err(Error::input(what));
+        };
+        let (pages, progress) = Pages::new(reading, name, Arc::clone(&self.over))?;
+        self.control.watch().heed(&progress);
+        Ok(pages)
     }
 
     /// Where links come in that no page brought.
@@ -149,6 +172,16 @@ impl Drop for Crawl {
             // Who wants to know how it ended waits for it.
             let _ = self.join();
         }
+    }
+}
+
+/// Says when it is dropped that nothing more is archived.
+#[derive(Default)]
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 

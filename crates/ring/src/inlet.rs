@@ -1,8 +1,9 @@
 //! The one way in for links that no page brought: seeds, operators' additions, and whatever a program finds elsewhere.
 
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Weak};
 
+use orbweaver_intake::Canonicalizer;
 use orbweaver_model::{Clock, CrawlUrl, Event, Link, LinkKind, NewLink};
 
 use crate::error::{Error, Result};
@@ -18,7 +19,9 @@ const GROUP: usize = 1000;
 /// happens then. Offers wait while the doc index is behind, so that a source that is faster than the crawl is slowed down.
 #[derive(Clone)]
 pub struct Inlet {
-    harvest: Arc<Harvest>,
+    /// Gone when the crawl is: whoever keeps an inlet does not keep the doc index open.
+    harvest: Weak<Harvest>,
+    canonicalizer: Canonicalizer,
     clock: Clock,
     runtime: tokio::runtime::Handle,
 }
@@ -35,9 +38,10 @@ pub struct Offered {
 }
 
 impl Inlet {
-    pub(crate) fn new(harvest: Arc<Harvest>, clock: Clock) -> Self {
+    pub(crate) fn new(harvest: &Arc<Harvest>, clock: Clock) -> Self {
         Self {
-            harvest,
+            harvest: Arc::downgrade(harvest),
+            canonicalizer: harvest.reader().outlinks().canonicalizer().clone(),
             clock,
             runtime: tokio::runtime::Handle::current(),
         }
@@ -45,27 +49,28 @@ impl Inlet {
 
     /// A URL as people write it, in its canonical form.
     pub fn parse(&self, text: &str) -> Result<CrawlUrl> {
-        let canonicalizer = self.harvest.reader().outlinks().canonicalizer();
-        orbweaver_intake::seeds::parse_seed(text, canonicalizer)
+        orbweaver_intake::seeds::parse_seed(text, &self.canonicalizer)
             .map_err(|error| Error::input(format!("`{text}` is not a URL: {error}")))
     }
 
     /// Offers URLs as seeds: they widen the scope, and links are counted from them.
     pub async fn offer_seeds(&self, urls: &[CrawlUrl]) -> Result<Offered> {
-        let reader = self.harvest.reader();
+        let harvest = self.harvest()?;
+        let reader = harvest.reader();
         for url in urls {
             if reader.outlinks().admit_seed(url) {
-                self.harvest.indexer().scope_grew(url.clone()).await;
+                harvest.indexer().scope_grew(url.clone()).await;
             }
         }
-        self.take(reader.judge_seeds(urls)).await
+        self.take(&harvest, reader.judge_seeds(urls)).await
     }
 
     /// Offers links, from any source.
     pub async fn offer(&self, links: Vec<Link>) -> Result<Offered> {
-        let outlinks = self.harvest.reader().outlinks();
+        let harvest = self.harvest()?;
+        let outlinks = harvest.reader().outlinks();
         let judged = links.into_iter().map(|link| outlinks.judge(link));
-        self.take(judged.collect()).await
+        self.take(&harvest, judged.collect()).await
     }
 
     /// Offers URLs as links from nowhere: they must be in scope.
@@ -92,7 +97,11 @@ impl Inlet {
         done.recv().map_err(|_| Error::Ending)?
     }
 
-    async fn take(&self, links: Vec<NewLink>) -> Result<Offered> {
+    fn harvest(&self) -> Result<Arc<Harvest>> {
+        self.harvest.upgrade().ok_or(Error::Ending)
+    }
+
+    async fn take(&self, harvest: &Harvest, links: Vec<NewLink>) -> Result<Offered> {
         let mut offered = Offered::default();
         for new in &links {
             match &new.refused {
@@ -100,7 +109,7 @@ impl Inlet {
                     let refused = (new.link.url.clone(), why.reason.clone());
                     offered.refused.push(refused);
                 }
-                None if self.harvest.reader().knows(&new.link.url) => offered.known += 1,
+                None if harvest.reader().knows(&new.link.url) => offered.known += 1,
                 None => offered.taken += 1,
             }
         }
@@ -108,10 +117,7 @@ impl Inlet {
         while !links.is_empty() {
             let rest = links.split_off(links.len().min(GROUP));
             let at = (self.clock)();
-            self.harvest
-                .indexer()
-                .offer(Event::Links { links, at })
-                .await?;
+            harvest.indexer().offer(Event::Links { links, at }).await?;
             links = rest;
         }
         Ok(offered)

@@ -54,6 +54,7 @@ use crate::inlet::Inlet;
 use crate::log::{self, ShowLine};
 use crate::machine::{Descriptors, random};
 use crate::notices;
+use crate::pages::Reading;
 use crate::reading::PageReader;
 use crate::rejudge::{Rejudge, tracking};
 use crate::results;
@@ -402,6 +403,12 @@ impl Ring {
             reader,
             settings: start.settings.clone(),
         }));
+        let reading = archive.as_ref().map(|keep| Reading {
+            keep: Arc::clone(keep),
+            canonicalizer: harvest.reader().outlinks().canonicalizer().clone(),
+            limits: harvest.reader().limits().clone(),
+            agent: harvest.reader().agent().to_owned(),
+        });
         let control = Arc::new(Control::new(Controlled {
             dir: dir.clone(),
             clock: Clock::clone(&clock),
@@ -410,7 +417,8 @@ impl Ring {
             gate,
             harvest: Arc::clone(&harvest),
             indexer: index.indexer.clone(),
-            inlet: Inlet::new(Arc::clone(&harvest), Clock::clone(&clock)),
+            inlet: Inlet::new(&harvest, Clock::clone(&clock)),
+            reading: reading.map(Arc::new),
             watch: Arc::clone(&watch),
             sources: start.sources,
         }));

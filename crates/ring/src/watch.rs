@@ -11,8 +11,8 @@ pub(crate) mod status;
 pub(crate) mod trapped;
 pub(crate) mod why;
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use orbweaver_config::Settings;
@@ -22,13 +22,14 @@ use orbweaver_model::{Clock, CrawlUrl, Link};
 use orbweaver_store::Keep;
 use orbweaver_urlserver::{Census, Handle};
 
-use self::progress::{Progress, Rate};
+use self::progress::{Progress as RunProgress, Rate};
 use self::slow::{Facts, Slow};
 use self::status::Status;
 use self::why::Why;
 use crate::error::Result;
 use crate::harvest::Harvest;
 use crate::indexer::Published;
+use crate::pages::{self, Progress};
 use crate::sync::lock;
 
 /// The state of a crawl while it runs.
@@ -49,7 +50,9 @@ pub(crate) struct Watch {
     /// Cores in use, lately.
     busy: Mutex<Busy>,
     rate: Mutex<Rate>,
-    progress: Mutex<Progress>,
+    /// Those who read pages while they are there. Filled by `heed`, emptied of those that are gone.
+    readers: Mutex<Vec<Weak<AtomicU64>>>,
+    progress: Mutex<RunProgress>,
 }
 
 /// What the state is gathered from.
@@ -79,6 +82,7 @@ impl Watch {
             settings: Mutex::new(watched.settings),
             busy: Mutex::new(Busy::default()),
             rate: Mutex::default(),
+            readers: Mutex::default(),
             progress: Mutex::default(),
         }
     }
@@ -117,6 +121,24 @@ impl Watch {
         lock(&self.standing).lost.clone()
     }
 
+    /// From now on the crawl waits for this reader when it is far behind.
+    pub(crate) fn heed(&self, reader: &Progress) {
+        lock(&self.readers).push(Arc::downgrade(reader));
+    }
+
+    /// True when a reader is so far behind that the crawl waits for it.
+    pub(crate) fn is_ahead_of_readers(&self) -> bool {
+        let Some(archive) = &self.archive else {
+            return false;
+        };
+        let last = archive.results().last();
+        let mut readers = lock(&self.readers);
+        readers.retain(|reader| reader.strong_count() > 0);
+        let read = readers.iter().filter_map(Weak::upgrade);
+        let slowest = read.map(|reader| reader.load(Ordering::Relaxed)).min();
+        slowest.is_some_and(|slowest| last.saturating_sub(slowest) > pages::MAX_LAG)
+    }
+
     /// Looks at the disk: whether it was nearly full before, and whether it is now.
     pub(crate) fn look_at_disk(&self) -> (bool, bool) {
         (self.space.low().is_some(), self.space.look().is_some())
@@ -139,7 +161,7 @@ impl Watch {
         let seconds = self.began.elapsed().as_secs_f64();
         let pages = counters.documents.load(Ordering::Relaxed);
         let rate = lock(&self.rate).at(seconds, pages);
-        let progress = Progress {
+        let progress = RunProgress {
             seconds,
             pages,
             rate,
@@ -155,7 +177,7 @@ impl Watch {
     }
 
     /// The progress as it was taken last.
-    pub(crate) fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> RunProgress {
         lock(&self.progress).clone()
     }
 

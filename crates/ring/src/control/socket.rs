@@ -9,10 +9,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{Context, Error, Kind, Result};
+use rustix::event::{PollFd, PollFlags, poll};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,8 @@ const NAME: &str = "control.sock";
 const PATIENCE: Duration = Duration::from_secs(30);
 /// No question is longer: a thousand URLs of ordinary length fit in.
 const MAX_QUESTION: u64 = 1 << 20;
+/// Questions that are answered at once.
+const MAX_OPEN: usize = 64;
 
 /// What is answered when there is no other answer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,6 +42,8 @@ pub(crate) struct Socket {
     path: PathBuf,
     /// Its inode: what another process has put in its place stays.
     inode: u64,
+    /// The thread that accepts, and what ends it when it is dropped.
+    accepting: Option<(UnixStream, JoinHandle<()>)>,
 }
 
 impl Socket {
@@ -55,26 +60,59 @@ impl Socket {
         let failed = || format!("cannot listen on {}", path.display());
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).with_context(failed)?;
         let inode = std::fs::metadata(&path).with_context(failed)?.ino();
-        let answer = Arc::new(answer);
-        thread::Builder::new()
+        let (end, ended) = UnixStream::pair().with_context(failed)?;
+        listener.set_nonblocking(true).with_context(failed)?;
+        let thread = thread::Builder::new()
             .name("control".into())
-            .spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    let answer = Arc::clone(&answer);
-                    // A listing can take minutes; the next question must not wait for it.
-                    let _ = thread::Builder::new().name("answer".into()).spawn(move || {
-                        // Whoever does not listen to the end needs no answer.
-                        let _ = serve(&stream, &*answer);
-                    });
-                }
-            })
+            .spawn(move || accept(&listener, &ended, &Arc::new(answer)))
             .context("cannot start the thread that answers questions")?;
-        Ok(Self { path, inode })
+        Ok(Self {
+            path,
+            inode,
+            accepting: Some((end, thread)),
+        })
+    }
+}
+
+/// Takes questions until the other end of `ended` is closed. What answers them is let go of then, for it holds the doc index.
+fn accept<A>(listener: &UnixListener, ended: &UnixStream, answer: &Arc<A>)
+where
+    A: Fn(Question, &mut dyn Write) -> Result<()> + Send + Sync + 'static,
+{
+    let open: Arc<()> = Arc::default();
+    loop {
+        let mut ready = [
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(ended, PollFlags::IN),
+        ];
+        // An interrupted call is made again.
+        let _ = poll(&mut ready, None);
+        let [_, end] = &ready;
+        if !end.revents().is_empty() {
+            return;
+        }
+        let Ok((stream, _)) = listener.accept() else {
+            continue;
+        };
+        // Whoever asks more at once is not served; each has a thread, for a listing can take minutes.
+        if Arc::strong_count(&open) > MAX_OPEN || stream.set_nonblocking(false).is_err() {
+            continue;
+        }
+        let (answer, place) = (Arc::clone(answer), Arc::clone(&open));
+        let _ = thread::Builder::new().name("answer".into()).spawn(move || {
+            let _place = place;
+            // Whoever does not listen to the end needs no answer.
+            let _ = serve(&stream, &*answer);
+        });
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        if let Some((end, thread)) = self.accepting.take() {
+            drop(end);
+            let _ = thread.join();
+        }
         if std::fs::metadata(&self.path).is_ok_and(|about| about.ino() == self.inode) {
             let _ = std::fs::remove_file(&self.path);
         }

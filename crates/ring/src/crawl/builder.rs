@@ -71,6 +71,15 @@ impl CrawlBuilder {
         self.configure(|config| config.budget.pages = Some(pages))
     }
 
+    /// Allows a private network, such as `127.0.0.0/8`, to be crawled.
+    pub fn allow_net(self, network: impl Into<String>) -> Self {
+        let network = network.into();
+        self.configure(|config| {
+            let allowed = config.fetch.allow_net.get_or_insert_default();
+            allowed.push(network);
+        })
+    }
+
     /// Changes any setting, by the names that the configuration file has (`docs/formats/config.md`).
     pub fn configure(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.sources.flags);

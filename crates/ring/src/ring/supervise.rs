@@ -43,6 +43,7 @@ impl Ring {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut said = None;
         let mut said_lost = None;
+        let mut held = false;
         let mut ended = self.urlserver_ended.clone();
         loop {
             let now = *state.borrow_and_update();
@@ -61,7 +62,7 @@ impl Ring {
                     if self.watch.measure() {
                         self.held.dir().level_modes();
                     }
-                    self.mind_the_disk(now.paused).await;
+                    held = self.hold_back(now.paused, held).await;
                     self.look(&mut said, &mut said_lost);
                     self.forget_results();
                     self.watch.refresh().await;
@@ -105,13 +106,16 @@ impl Ring {
         }
     }
 
-    /// Lets no more orders out while the disk is nearly full, and lets them out again after.
-    async fn mind_the_disk(&self, paused: bool) {
+    /// Lets no more orders out while the disk is nearly full or a reader of pages is far behind, and lets them out again
+    /// after. True while orders are held back.
+    async fn hold_back(&self, paused: bool, held: bool) -> bool {
         let (was_low, low) = self.watch.look_at_disk();
-        if low || was_low {
+        let hold = low || self.watch.is_ahead_of_readers();
+        if hold || held || was_low {
             // An operator may have resumed meanwhile. Failing means that the crawl is ending.
-            let _ = self.urlserver.pause(low || paused).await;
+            let _ = self.urlserver.pause(hold || paused).await;
         }
+        hold
     }
 }
 
