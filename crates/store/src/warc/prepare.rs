@@ -25,7 +25,7 @@ use crate::options::StoreOptions;
 use crate::warc::bulk::{self, Bulk};
 use crate::warc::last::Last;
 use crate::warc::reader::read_head_in;
-use crate::warc::render::{KEEP, Press, RecordId, RecordIds, Squeeze, one_line};
+use crate::warc::render::{KEEP, Press, RecordId, Squeeze, one_line};
 
 /// Bodies below this are stored again instead of referred to: a revisit adds some 150 bytes of its own
 /// and a second read at replay.
@@ -117,7 +117,6 @@ impl Prepared {
 /// The buffers of one preparing thread.
 pub struct Scratch {
     press: Press,
-    ids: RecordIds,
     /// The group that is being made; what leaves here has the size it needs.
     group: Vec<u8>,
 }
@@ -162,7 +161,6 @@ impl Archivist {
     pub fn scratch(&self) -> Scratch {
         Scratch {
             press: Press::new(self.level),
-            ids: RecordIds::new(),
             group: Vec::new(),
         }
     }
@@ -196,7 +194,7 @@ impl Archivist {
             exchange,
             date,
             shared: shared_fields(capture, exchange, date),
-            id: scratch.ids.next(),
+            id: RecordId::new(),
         };
         let mut bytes = std::mem::take(&mut scratch.group);
         bytes.clear();
@@ -235,7 +233,7 @@ impl Archivist {
             last: Last {
                 fields,
                 main: common.id,
-                id: scratch.ids.next(),
+                id: RecordId::new(),
                 shared: common.shared,
             },
             line: line.render_start(),
@@ -349,7 +347,7 @@ impl Common<'_> {
         if request.is_empty() {
             return;
         }
-        let id = scratch.ids.next();
+        let id = RecordId::new();
         self.begin(&mut scratch.press, "request", id)
             .text("Content-Type", "application/http;msgtype=request")
             .text("WARC-Concurrent-To", self.id.as_str())

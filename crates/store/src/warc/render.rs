@@ -1,60 +1,32 @@
 //! How one record becomes bytes: its header, its block, one gzip member.
 
-use std::collections::hash_map::RandomState;
 use std::fmt::{self, Display};
-use std::hash::BuildHasher;
 use std::io::Write as _;
 
 use libdeflater::{CompressionLvl, Compressor};
+use uuid::Uuid;
 
 /// A record identifier, `urn:uuid:` version 4, as it is written: each stands in up to three records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordId([u8; 47]);
 
 impl RecordId {
-    fn new(id: u128) -> Self {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let mut text = *b"<urn:uuid:00000000-0000-0000-0000-000000000000>";
-        let mut rest = id;
-        // Its digits from the last one on, and the dashes passed over.
-        let places = text.iter_mut().skip("<urn:uuid:".len()).rev().skip(1);
-        for place in places.filter(|place| **place != b'-') {
-            *place = HEX.get((rest & 15) as usize).copied().unwrap_or_default();
-            rest >>= 4;
-        }
+    /// One that nobody has made before, and nobody can guess.
+    pub(crate) fn new() -> Self {
+        Self::of(&Uuid::new_v4())
+    }
+
+    fn of(id: &Uuid) -> Self {
+        let mut text = [b' '; 47];
+        let [open, urn @ .., close] = &mut text;
+        (*open, *close) = (b'<', b'>');
+        id.urn().encode_lower(urn);
         Self(text)
     }
 
     /// As it is written.
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-}
-
-/// Makes record identifiers: SipHash of a counter under a key that the operating system's random source
-/// gave this instance, which is unpredictable enough for names that must only be different.
-pub(crate) struct RecordIds {
-    key: RandomState,
-    count: u64,
-}
-
-impl RecordIds {
-    pub(crate) fn new() -> Self {
-        Self {
-            key: RandomState::new(),
-            count: 0,
-        }
-    }
-
-    pub(crate) fn next(&mut self) -> RecordId {
-        let mut half = || {
-            self.count += 1;
-            u128::from(self.key.hash_one(self.count))
-        };
-        let random = (half() << 64) | half();
-        // RFC 9562, section 5.4: four bits say version 4, two bits say variant 10.
-        let version = (random & !(0xf << 76)) | (0x4 << 76);
-        RecordId::new((version & !(0x3 << 62)) | (0x2 << 62))
     }
 }
 
@@ -183,16 +155,15 @@ mod tests {
 
     #[test]
     fn identifiers_are_version_four_and_differ() {
-        let mut ids = RecordIds::new();
-        let one = ids.next();
+        let one = RecordId::new();
         let text = one.as_str();
         assert_eq!(text.len(), 47);
         assert_eq!(text.as_bytes()[24], b'4', "{text}");
         assert!(b"89ab".contains(&text.as_bytes()[29]), "{text}");
-        assert_ne!(one, ids.next());
-        assert_ne!(one, RecordIds::new().next());
+        assert_ne!(one, RecordId::new());
+        let known = Uuid::from_u128(0x0123_4567_89ab_4cde_8f01_2345_6789_abcd);
         assert_eq!(
-            RecordId::new(0x0123_4567_89ab_4cde_8f01_2345_6789_abcd).as_str(),
+            RecordId::of(&known).as_str(),
             "<urn:uuid:01234567-89ab-4cde-8f01-23456789abcd>"
         );
     }

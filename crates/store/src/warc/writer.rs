@@ -19,7 +19,7 @@ use crate::numbers;
 use crate::options::StoreOptions;
 use crate::warc::prepare::{Archivist, Prepared};
 use crate::warc::recover::{self, Recovery};
-use crate::warc::render::{Press, RecordId, RecordIds, Squeeze, one_line};
+use crate::warc::render::{Press, RecordId, Squeeze, one_line};
 use crate::warc::tail::{self, Opener, Tail};
 
 /// Bytes of index after which a file is finished however small its WARC is: the index is sorted in
@@ -238,7 +238,7 @@ impl Writer {
         files::sync_dir(&self.layout.warc)?;
         files::sync_dir(&self.layout.cdxj)?;
         let name: Arc<str> = format!("{stem}{WARC}").into();
-        let id = RecordIds::new().next();
+        let id = RecordId::new();
         warc.push(&info(&self.options, &name, id, began));
         Ok(Current {
             stem: stem.to_owned(),
