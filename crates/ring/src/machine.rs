@@ -1,13 +1,15 @@
 //! What the crawl asks of the machine it runs on: file descriptors, a secret.
 
+use rand::TryRng;
+
 use crate::error::{Context, Result};
 
 /// A secret from the operating system.
 pub(crate) fn random() -> Result<u64> {
-    let mut bytes = [0; 8];
-    let mut source = std::fs::File::open("/dev/urandom").context("cannot open /dev/urandom")?;
-    std::io::Read::read_exact(&mut source, &mut bytes).context("cannot read /dev/urandom")?;
-    Ok(u64::from_ne_bytes(bytes))
+    rand::rngs::SysRng
+        .try_next_u64()
+        .map_err(std::io::Error::other)
+        .context("cannot have random numbers of the system")
 }
 
 /// What the file descriptors that a process may have open are divided into, so that one use cannot starve another.

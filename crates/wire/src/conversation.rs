@@ -58,8 +58,7 @@ impl Backoff {
 
 /// Any number, different each time and in each process.
 pub fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
+    rand::random()
 }
 
 /// Complaints about one peer: each is counted, one a minute is worth a line in the log.
