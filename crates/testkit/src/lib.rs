@@ -18,4 +18,4 @@ mod random;
 pub use candidate::{SEED, at, candidate};
 pub use files::{copy, files};
 pub use harm::Harm;
-pub use random::{Random, number};
+pub use random::{Random, number, seed};

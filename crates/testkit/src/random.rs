@@ -14,6 +14,13 @@ pub fn number(variable: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{variable} is to be a number, not `{text}`")))
 }
 
+/// Another seed each time, unless the variable says which. It is printed, for a test that fails shows what it printed.
+pub fn seed(variable: &str) -> u64 {
+    let seed = number(variable).unwrap_or_else(|| rand::random::<u32>().into());
+    println!("{variable}={seed}");
+    seed
+}
+
 /// A source of random numbers: the same ones from the same seed, with any version of the library behind it.
 #[derive(Debug)]
 pub struct Random(Xoshiro256PlusPlus);
@@ -22,14 +29,6 @@ impl Random {
     /// The sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
-
-    /// Another sequence each time, unless the variable says which. The seed is printed, for a test that fails shows
-    /// what it printed.
-    pub fn from_env(variable: &str) -> Self {
-        let seed = number(variable).unwrap_or_else(|| u64::from(rand::random::<u32>()));
-        println!("{variable}={seed}");
-        Self::new(seed)
     }
 
     /// Any number.
@@ -50,6 +49,11 @@ impl Random {
     /// True in one of `n` cases.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
+    }
+
+    /// True in so many of a hundred cases.
+    pub fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
     }
 
     /// One of several.

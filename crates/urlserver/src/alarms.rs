@@ -146,29 +146,25 @@ impl<T> Alarms<T> {
 
 #[cfg(test)]
 mod tests {
+    use orbweaver_testkit::Random;
+
     use super::*;
 
     /// Alarms go off in the order of their times, and of two at the same time the older one first,
     /// whatever is set meanwhile; exactly as a sorted list would have it.
     #[test]
     fn a_wheel_is_a_sorted_list() {
-        let mut dice = 7u64;
-        let mut roll = move |end: u64| {
-            dice = dice
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (dice >> 33) % end
-        };
+        let mut random = Random::new(7);
         let mut alarms = Alarms::default();
         let mut list: Vec<(u64, u32)> = Vec::new();
         let mut now = 1_700_000_000_000;
         for number in 0..20_000 {
-            let reach = [3, 70, 5000, 300_000, 90_000_000, u64::MAX >> 34][roll(6) as usize];
-            let at = now + roll(reach);
+            let reach = [3, 70, 5000, 300_000, 90_000_000, u64::MAX >> 34][random.index(6)];
+            let at = now + random.below(reach);
             alarms.set(Timestamp::from_millis(at), number);
             list.push((at, number));
-            if roll(3) == 0 {
-                now += roll(2000);
+            if random.one_in(3) {
+                now += random.below(2000);
                 list.sort();
                 let next = list.first().map(|(at, _)| Timestamp::from_millis(*at));
                 assert_eq!(alarms.next(), next);

@@ -162,21 +162,15 @@ fn weight(candidate: &Candidate) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use orbweaver_model::{CrawlUrl, KeySeed};
+    use orbweaver_testkit::candidate;
 
     use super::*;
 
-    fn candidate(page: u32, kind: LinkKind) -> Candidate {
-        let url = CrawlUrl::from_canonical(&format!("http://a/{page}")).unwrap();
+    fn page(n: u32, kind: LinkKind) -> Candidate {
         Candidate {
-            key: url.key(KeySeed(7)),
-            doc_id: page,
-            url,
+            doc_id: n,
             kind,
-            depth: 1,
-            attempts: 0,
-            chain: Vec::new(),
-            revisit: None,
+            ..candidate(&format!("http://a/{n}"))
         }
     }
 
@@ -188,15 +182,12 @@ mod tests {
     fn what_was_pushed_out_comes_before_what_never_got_in() {
         let mut leftover = Leftover::new(usize::MAX);
         let host = Arc::from("a");
-        for page in 1..4 {
-            assert!(leftover.keep(&host, candidate(page, LinkKind::A), false));
+        for n in 1..4 {
+            assert!(leftover.keep(&host, page(n, LinkKind::A), false));
         }
-        assert!(leftover.keep(&host, candidate(4, LinkKind::Redirect), false));
-        assert!(leftover.keep_first(&host, candidate(5, LinkKind::A)));
-        assert_eq!(
-            leftover.position("a", candidate(4, LinkKind::A).key),
-            Some(1)
-        );
+        assert!(leftover.keep(&host, page(4, LinkKind::Redirect), false));
+        assert!(leftover.keep_first(&host, page(5, LinkKind::A)));
+        assert_eq!(leftover.position("a", page(4, LinkKind::A).key), Some(1));
         assert_eq!(leftover.next_host(|_| false), Some(host.clone()));
         assert_eq!(leftover.next_host(|_| false), None, "one turn for a host");
         assert_eq!(leftover.next_of("a").map(|url| url.doc_id), Some(5));
@@ -207,16 +198,16 @@ mod tests {
 
     #[test]
     fn what_there_is_no_memory_for_is_spilled_and_counted() {
-        let mut leftover = Leftover::new(2 * weight(&candidate(1, LinkKind::A)));
+        let mut leftover = Leftover::new(2 * weight(&page(1, LinkKind::A)));
         let host = Arc::from("a");
         let kept: Vec<_> = (1..5)
-            .map(|page| leftover.keep(&host, candidate(page, LinkKind::A), true))
+            .map(|n| leftover.keep(&host, page(n, LinkKind::A), true))
             .collect();
         assert_eq!(kept, [true, true, false, false]);
         assert_eq!(numbers(&leftover.take_spilled()), [3, 4]);
         assert_eq!(numbers(&leftover.take_spilled()), [0; 0]);
         assert_eq!(leftover.spilled_in_all(), 2);
         assert_eq!(leftover.take_all().len(), 2);
-        assert!(leftover.keep(&host, candidate(9, LinkKind::A), true));
+        assert!(leftover.keep(&host, page(9, LinkKind::A), true));
     }
 }

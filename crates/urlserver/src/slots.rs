@@ -257,8 +257,8 @@ impl Slots {
 mod tests {
     use std::time::Duration;
 
-    use orbweaver_model::{Candidate, CrawlUrl, KeySeed, LinkKind};
     use orbweaver_robots::Robots;
+    use orbweaver_testkit::candidate;
 
     use super::*;
     use crate::host::Grant;
@@ -270,20 +270,6 @@ mod tests {
             obeys_robots: true,
         };
         Host::new(name.into(), grant, None)
-    }
-
-    fn candidate(url: &str) -> Candidate {
-        let url = CrawlUrl::from_canonical(url).unwrap();
-        Candidate {
-            key: url.key(KeySeed(7)),
-            doc_id: 1,
-            url,
-            kind: LinkKind::A,
-            depth: 1,
-            attempts: 0,
-            chain: Vec::new(),
-            revisit: None,
-        }
     }
 
     #[test]

@@ -19,7 +19,8 @@ mod targets;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mutate::{Dice, child};
+use mutate::child;
+use orbweaver_testkit::Random;
 use targets::{TARGETS, Target};
 
 /// Mutations in the usual tests, for a parser that takes microseconds.
@@ -78,9 +79,9 @@ fn the_corpus_and_some_mutations_of_it() {
         for input in &corpus {
             try_one(target, input);
         }
-        let mut dice = Dice::new(1);
+        let mut random = Random::new(1);
         for _ in 0..FEW / target.cost {
-            try_one(target, &child(&corpus, &mut dice));
+            try_one(target, &child(&corpus, &mut random));
         }
     }
 }
@@ -99,10 +100,10 @@ fn as_many_as_fit_into_the_time() {
     for target in chosen {
         let corpus = corpus(target);
         let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
-        let mut dice = Dice::new(seed);
+        let mut random = Random::new(seed);
         let (began, mut tried, mut longest) = (Instant::now(), 0_u64, Duration::ZERO);
         while began.elapsed() < Duration::from_secs(seconds) {
-            let input = child(&corpus, &mut dice);
+            let input = child(&corpus, &mut random);
             let took = try_one(target, &input);
             tried += 1;
             longest = longest.max(took);

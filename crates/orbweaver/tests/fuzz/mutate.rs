@@ -1,27 +1,7 @@
 //! Mutations: bits, splices, cuts, repetitions, and words of the trade. All from one number, so that a
 //! finding can be made again.
 
-/// A small generator (splitmix64); the quality of its numbers does not matter here.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `end`, or 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
+use orbweaver_testkit::Random;
 
 /// What parsers trip over: numbers at the edge, delimiters, and words of the formats.
 const WORDS: &[&[u8]] = &[
@@ -111,43 +91,43 @@ const WORDS: &[&[u8]] = &[
 const MAX_LEN: usize = 64 << 10;
 
 /// A child of one or two of the corpus.
-pub(crate) fn child(corpus: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
-    let mut input = corpus[dice.below(corpus.len())].clone();
-    for _ in 0..=dice.below(6) {
-        mutate(&mut input, corpus, dice);
+pub(crate) fn child(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+    let mut input = corpus[random.index(corpus.len())].clone();
+    for _ in 0..=random.index(6) {
+        mutate(&mut input, corpus, random);
     }
     input.truncate(MAX_LEN);
     input
 }
 
-fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], dice: &mut Dice) {
-    let at = dice.below(input.len() + 1);
-    match dice.below(10) {
-        0 | 1 if at < input.len() => input[at] ^= 1 << dice.below(8),
-        2 if at < input.len() => input[at] = dice.next() as u8,
+fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
+    let at = random.index(input.len() + 1);
+    match random.index(10) {
+        0 | 1 if at < input.len() => input[at] ^= 1 << random.index(8),
+        2 if at < input.len() => input[at] = random.any() as u8,
         3 => input.truncate(at),
         4 => {
-            let end = (at + dice.below(64)).min(input.len());
+            let end = (at + random.index(64)).min(input.len());
             input.drain(at..end);
         }
         5 => {
-            let end = (at + dice.below(64)).min(input.len());
-            let piece = input[at..end].repeat(1 + dice.below(200));
+            let end = (at + random.index(64)).min(input.len());
+            let piece = input[at..end].repeat(1 + random.index(200));
             input.splice(at..at, piece);
         }
         6 => {
-            let other = &corpus[dice.below(corpus.len())];
-            let from = dice.below(other.len() + 1);
+            let other = &corpus[random.index(corpus.len())];
+            let from = random.index(other.len() + 1);
             input.truncate(at);
             input.extend_from_slice(&other[from..]);
         }
         _ => {
-            let word = WORDS[dice.below(WORDS.len())];
-            let end = match dice.below(2) {
+            let word = WORDS[random.index(WORDS.len())];
+            let end = match random.index(2) {
                 0 => at,
                 _ => (at + word.len()).min(input.len()),
             };
-            let times = if dice.below(20) == 0 { 1000 } else { 1 };
+            let times = if random.index(20) == 0 { 1000 } else { 1 };
             input.splice(at..end, word.repeat(times));
         }
     }

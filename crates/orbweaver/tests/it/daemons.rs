@@ -6,12 +6,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
+use orbweaver_testkit::{Random, number, seed};
 use rustix::process::Signal;
 
-use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
-
-use crate::kill::Dice;
-use crate::support::{Place, Running, number, run, sim, start, until};
+use crate::support::{Place, Running, run, sim, start, until};
 
 /// A free port of loopback.
 fn port() -> u16 {
@@ -285,12 +284,12 @@ fn any_daemon_can_be_killed() {
     let trio = Trio::new(&web, "Mode = \"push\"");
     let verbs = ["store", "spider", "urlserver"];
     let mut running = verbs.map(|verb| Some(trio.start(verb)));
-    let mut dice = Dice::cast();
+    let mut random = Random::new(seed("ORBWEAVER_SEED"));
     let expected = web.stats().expected;
     for kill in 0..kills {
         let goal = expected * (kill + 1) / (kills + 2);
         until("some more pages", || web.stats().fetched >= goal);
-        let victim = usize::try_from(dice.below(3)).unwrap();
+        let victim = random.index(3);
         let slot = &mut running[victim];
         let hit = slot.take().unwrap();
         hit.signal(Signal::KILL);

@@ -5,12 +5,13 @@
 //! as many addresses; all are printed. The large sizes are those of `cargo xtask kill`.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use orbweaver_simweb::{SimConfig, SimWeb, VisitLimits};
+use orbweaver_testkit::{Random, number, seed};
 use rustix::process::Signal;
 
-use crate::support::{Place, Running, number, run, sim, start, start_at, until};
+use crate::support::{Place, Running, run, sim, start, start_at, until};
 
 const KILLS: u64 = 30;
 const HOSTS: u32 = 40;
@@ -22,9 +23,9 @@ const SPACING: u64 = 90;
 #[test]
 fn killed_at_random_and_resumed_nothing_is_lost_or_repeated() {
     let kills = number("ORBWEAVER_KILLS").unwrap_or(KILLS);
-    let seed = number("ORBWEAVER_SEED").unwrap_or_else(from_the_clock);
-    println!("ORBWEAVER_KILLS={kills} ORBWEAVER_SEED={seed}");
-    let mut dice = Dice(seed);
+    let seed = seed("ORBWEAVER_SEED");
+    println!("ORBWEAVER_KILLS={kills}");
+    let mut random = Random::new(seed);
     let pages = (kills * SPACING / u64::from(HOSTS)).max(40);
     let web = sim(SimConfig {
         seed,
@@ -37,7 +38,9 @@ fn killed_at_random_and_resumed_nothing_is_lost_or_repeated() {
     });
     let place = Place::new();
     let command = command(&web, &place);
-    let spent = kill_over_and_over(&web, &place, kills, SPACING, &mut dice, |_| start(&command));
+    let spent = kill_over_and_over(&web, &place, kills, SPACING, &mut random, |_| {
+        start(&command)
+    });
     run(&command).expect(0);
     println!("{spent} kills, then to the end");
     judge(&web, &place, spent, CONCURRENCY, &VisitLimits::default());
@@ -62,16 +65,16 @@ fn kill_over_and_over(
     place: &Place,
     kills: u64,
     spacing: u64,
-    dice: &mut Dice,
-    mut start: impl FnMut(&mut Dice) -> Running,
+    random: &mut Random,
+    mut start: impl FnMut(&mut Random) -> Running,
 ) -> u64 {
     for spent in 1..=kills {
-        let mut crawl = start(dice);
-        if dice.below(3) == 0 {
+        let mut crawl = start(random);
+        if random.below(3) == 0 {
             // Any moment of starting, taking over and the first requests.
-            std::thread::sleep(Duration::from_millis(dice.below(150)));
+            std::thread::sleep(Duration::from_millis(random.below(150)));
         } else {
-            let target = web.stats().requests + dice.below(2 * spacing);
+            let target = web.stats().requests + random.below(2 * spacing);
             until("some requests, or the end", || {
                 web.stats().requests >= target || !crawl.is_running()
             });
@@ -149,21 +152,21 @@ fn limits_hold_and_nothing_waits_for_years_when_the_clock_is_set_between_kills()
     const TEN_YEARS: i64 = 87_660 * HOUR;
     const JUMPS: [i64; 5] = [0, HOUR, -HOUR, TEN_YEARS, -TEN_YEARS];
     let kills = number("ORBWEAVER_KILLS").map_or(10, |kills| kills.min(100));
-    politeness_across(kills, |dice| JUMPS[dice.below(5) as usize]);
+    politeness_across(kills, |random| JUMPS[random.below(5) as usize]);
 }
 
 /// The web, how often a crawl of it was killed, and how many requests can have been out at a kill.
-fn politeness_across(kills: u64, clock: impl Fn(&mut Dice) -> i64) -> (SimWeb, u64, u64) {
+fn politeness_across(kills: u64, clock: impl Fn(&mut Random) -> i64) -> (SimWeb, u64, u64) {
     let names = number("ORBWEAVER_KILL_NAMES").unwrap_or(200);
-    let seed = number("ORBWEAVER_SEED").unwrap_or_else(from_the_clock);
-    println!("ORBWEAVER_KILLS={kills} ORBWEAVER_KILL_NAMES={names} ORBWEAVER_SEED={seed}");
-    let mut dice = Dice(seed);
+    let seed = seed("ORBWEAVER_SEED");
+    println!("ORBWEAVER_KILLS={kills} ORBWEAVER_KILL_NAMES={names}");
+    let mut random = Random::new(seed);
     let web = sim(crowded(seed, u32::try_from(names).unwrap(), 5));
     let place = Place::new();
     let command = politely(&web, &place);
     let spacing = names * 5 / kills.max(1);
-    let spent = kill_over_and_over(&web, &place, kills, spacing, &mut dice, |dice| {
-        start_at(&command, clock(dice))
+    let spent = kill_over_and_over(&web, &place, kills, spacing, &mut random, |random| {
+        start_at(&command, clock(random))
     });
     // With the right clock to the end, and at once: what was to wait by another clock has waited.
     run(&command).expect(0);
@@ -196,7 +199,7 @@ fn is_sound_as_it_lies(place: &Place) {
 /// The first moments of a crawl's life: a directory that is half made is taken over or made again.
 #[test]
 fn killed_while_it_begins() {
-    let mut dice = Dice::cast();
+    let mut random = Random::new(seed("ORBWEAVER_SEED"));
     let web = sim(SimConfig {
         hosts: 2,
         pages: 10,
@@ -207,7 +210,7 @@ fn killed_while_it_begins() {
         let place = Place::new();
         let command = command(&web, &place);
         let crawl = start(&command);
-        std::thread::sleep(Duration::from_micros(dice.below(40_000)));
+        std::thread::sleep(Duration::from_micros(random.below(40_000)));
         crawl.signal(Signal::KILL);
         crawl.wait();
         let asked = run(["status", place.arg()]);
@@ -268,31 +271,6 @@ fn captures(place: &Place) -> HashMap<String, usize> {
         }
     }
     captures
-}
-
-fn from_the_clock() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    u64::from(now.subsec_nanos())
-}
-
-/// SplitMix64.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    /// Dice that fall otherwise each time, unless ORBWEAVER_SEED says how.
-    pub(crate) fn cast() -> Self {
-        let seed = number("ORBWEAVER_SEED").unwrap_or_else(from_the_clock);
-        println!("ORBWEAVER_SEED={seed}");
-        Self(seed)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
 }
 
 /// The doc index may be older than the archive by more than one file: files can be small, and a power cut takes

@@ -10,10 +10,11 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use orbweaver_testkit::{Random, number};
 use rustix::process::Signal;
 
 use crate::script::{Reply, Request, Site};
-use crate::support::{Place, number, run, start, until};
+use crate::support::{Place, run, start, until};
 
 /// Hosts 0 and 1 have the seeds; the seed of 1 has moved to 2; 3 is linked from everywhere and is never in scope; 4 is
 /// named as a seed by nobody and is in scope in the later of two runs.
@@ -35,41 +36,30 @@ struct Content {
 
 type Web = BTreeMap<Page, Content>;
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % n as u64).unwrap()
-    }
-
-    fn page(&mut self) -> Page {
-        (self.below(HOSTS), self.below(PAGES))
-    }
+fn any_page(random: &mut Random) -> Page {
+    (random.index(HOSTS), random.index(PAGES))
 }
 
 fn web(seed: u64) -> Web {
-    let mut dice = Dice(seed);
+    let mut random = Random::new(seed);
     let mut web = Web::new();
     for host in 0..HOSTS {
         for n in 0..PAGES {
-            let content = match dice.below(8) {
+            let content = match random.index(8) {
                 0 if n > 0 => Content {
-                    moved: Some(dice.page()),
+                    moved: Some(any_page(&mut random)),
                     ..Content::default()
                 },
                 _ => Content {
                     moved: None,
                     // A chain through each host, so that the same page is near by one way and far by another.
-                    links: (0..dice.below(4))
-                        .map(|_| dice.page())
+                    links: (0..random.index(4))
+                        .map(|_| any_page(&mut random))
                         .chain([(host, (n + 1) % PAGES)])
                         .collect(),
-                    shown: (0..dice.below(3)).map(|_| dice.page()).collect(),
+                    shown: (0..random.index(3))
+                        .map(|_| any_page(&mut random))
+                        .collect(),
                 },
             };
             web.insert((host, n), content);
@@ -124,15 +114,15 @@ struct Sites {
     sites: Vec<Site>,
 }
 
-/// Serves the web on 127.`net`.0.x, answers after times and with failures that the dice say.
-fn serve(net: u8, web: Web, dice: u64, fails: bool) -> Sites {
+/// Serves the web on 127.`net`.0.x, answers after times and with failures that the seed says.
+fn serve(net: u8, web: Web, seed: u64, fails: bool) -> Sites {
     let names: Arc<OnceLock<Vec<String>>> = Arc::default();
-    let dice = Arc::new(Mutex::new(Dice(dice)));
+    let random = Arc::new(Mutex::new(Random::new(seed)));
     let sites: Vec<Site> = (0..HOSTS)
         .map(|host| {
-            let (web, names, dice) = (web.clone(), Arc::clone(&names), Arc::clone(&dice));
+            let (web, names, random) = (web.clone(), Arc::clone(&names), Arc::clone(&random));
             Site::start([net, 0, u8::try_from(host).unwrap() + 1], move |asked| {
-                answer(asked, host, &web, &names, &dice, fails)
+                answer(asked, host, &web, &names, &random, fails)
             })
         })
         .collect();
@@ -147,12 +137,12 @@ fn answer(
     host: usize,
     web: &Web,
     names: &OnceLock<Vec<String>>,
-    dice: &Mutex<Dice>,
+    random: &Mutex<Random>,
     fails: bool,
 ) -> Option<Reply> {
     let (wait, lot) = {
-        let mut dice = dice.lock().unwrap();
-        (dice.below(25), dice.below(9))
+        let mut random = random.lock().unwrap();
+        (random.index(25), random.index(9))
     };
     std::thread::sleep(Duration::from_millis(wait as u64));
     let n: usize = asked.target.strip_prefix("/p")?.parse().ok()?;
@@ -262,10 +252,10 @@ fn nor_on_kills() {
     let expected = expected(&web, &[0, 1, 2], 4, true);
     let sites = serve(61, web, seed, true);
     let place = Place::new();
-    let mut dice = Dice(seed);
+    let mut random = Random::new(seed);
     loop {
         let before: usize = sites.asked().values().sum();
-        let wanted = before + 5 + dice.below(30);
+        let wanted = before + 5 + random.index(30);
         let mut running = start(flags(&sites, &place, 16, 4, true));
         until("requests or the end", || {
             sites.asked().values().sum::<usize>() >= wanted || !running.is_running()

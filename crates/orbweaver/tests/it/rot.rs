@@ -8,84 +8,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use orbweaver_simweb::{SimConfig, SimWeb};
+use orbweaver_testkit::{Harm, Random, copy, files, number};
 use serde_json::Value;
 
-use crate::support::{Ended, Place, number, run, sim};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Harm {
-    Flip,
-    Cut,
-    Zeroes,
-    Empty,
-    Missing,
-    /// A picture in its place.
-    Foreign,
-}
-
-const HARMS: [Harm; 6] = [
-    Harm::Flip,
-    Harm::Cut,
-    Harm::Zeroes,
-    Harm::Empty,
-    Harm::Missing,
-    Harm::Foreign,
-];
-
-/// The next number of a seeded sequence (splitmix64).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// Does it; false when the file is the same as before.
-fn harm(file: &Path, harm: Harm, state: &mut u64) -> bool {
-    let before = fs::read(file).unwrap();
-    let length = before.len();
-    let mut bytes = before.clone();
-    match harm {
-        Harm::Flip if length == 0 => return false,
-        Harm::Flip => {
-            let bit = random(state) as usize % (length * 8);
-            bytes[bit / 8] ^= 1 << (bit % 8);
-        }
-        Harm::Cut => bytes.truncate(length - random(state) as usize % length.max(1)),
-        Harm::Zeroes => bytes.fill(0),
-        Harm::Empty => bytes.clear(),
-        Harm::Missing => {
-            fs::remove_file(file).unwrap();
-            return true;
-        }
-        Harm::Foreign => bytes = b"\xff\xd8\xff\xe0\0\x10JFIF".repeat(700),
-    }
-    fs::write(file, &bytes).unwrap();
-    bytes != before
-}
-
-fn files(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files(&path, found),
-            false => found.push(path),
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let there = to.join(path.file_name().unwrap());
-        match path.is_dir() {
-            true => copy(&path, &there),
-            false => drop(fs::copy(&path, &there).unwrap()),
-        }
-    }
-}
+use crate::support::{Ended, Place, run, sim};
 
 fn web() -> SimWeb {
     sim(SimConfig {
@@ -159,12 +85,10 @@ fn whatever_happens_to_a_file_the_rest_is_served_and_the_crawl_goes_on() {
         urls: urls(&whole),
         page: page.url.clone(),
     };
-    let mut all = Vec::new();
-    files(whole.dir(), &mut all);
+    let mut all = files(whole.dir());
     all.retain(|file| is_in_use(&whole, file));
-    all.sort();
     let seed = number("ORBWEAVER_ROT_SEED").unwrap_or(1);
-    let mut state = seed;
+    let mut random = Random::new(seed);
     let mut cases: Vec<(u64, &PathBuf, Harm)> = Vec::new();
     for file in &all {
         // Some thirty files of the index are much alike; those that hold what was crawled are tried more often.
@@ -174,20 +98,21 @@ fn whatever_happens_to_a_file_the_rest_is_served_and_the_crawl_goes_on() {
         let alike = file
             .components()
             .any(|part| part.as_os_str() == "keyspaces");
-        for what in HARMS {
+        for what in Harm::ALL {
             let times = if often { 3 } else { 1 };
-            let rank = |state: &mut u64| random(state) >> if alike { 0 } else { 3 };
-            cases.extend((0..times).map(|_| (rank(&mut state), file, what)));
+            let rank = |random: &mut Random| random.any() >> if alike { 0 } else { 3 };
+            cases.extend((0..times).map(|_| (rank(&mut random), file, what)));
         }
     }
     cases.sort_by_key(|case| case.0);
     cases.truncate(usize::try_from(number("ORBWEAVER_ROT").unwrap_or(16)).unwrap());
-    for (mut state, file, what) in cases {
+    for (seed_of_case, file, what) in cases {
         let name = file.strip_prefix(whole.dir()).unwrap();
         let place = Place::new();
         copy(whole.dir(), place.dir());
         let case = format!("seed {seed}: {what:?} of {}", name.display());
-        if harm(&place.dir().join(name), what, &mut state) {
+        let mut random = Random::new(seed_of_case);
+        if what.inflict(&place.dir().join(name), &mut random) {
             println!("{case}");
             try_case(&place, name.to_str().unwrap(), what, &before, &case);
         }
@@ -275,8 +200,7 @@ fn a_directory_that_cannot_be_written_to_can_be_read() {
     let place = crawled(&web);
     let outcomes = place.outcomes();
     let page = outcomes.iter().find(|o| o.class == "success").unwrap();
-    let mut before = Vec::new();
-    files(place.dir(), &mut before);
+    let before = files(place.dir());
     set_mode(place.dir(), 0o555, 0o444);
     let time = |file: &PathBuf| fs::metadata(file).unwrap().modified().unwrap();
     let times: Vec<_> = before.iter().map(time).collect();
@@ -287,8 +211,7 @@ fn a_directory_that_cannot_be_written_to_can_be_read() {
     assert!(!place.get(&page.url).is_empty());
     let why = run(["why", place.arg(), &page.url]).expect(0).out();
     assert!(why.contains("done"), "{why}");
-    let mut after = Vec::new();
-    files(place.dir(), &mut after);
+    let after = files(place.dir());
     assert_eq!(before, after);
     assert_eq!(times, after.iter().map(time).collect::<Vec<_>>());
     set_mode(place.dir(), 0o755, 0o644);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::net::Shutdown;
 
+use orbweaver_testkit::Random;
 use rustix::process::Signal;
 
 use crate::disk::in_a_namespace;
@@ -341,18 +342,6 @@ const SMALL_DISK: &str = r#"
     "$0" check "$1/store" --json | tail -n 1
 "#;
 
-/// Bytes that do not compress.
-fn noise(seed: u32) -> Vec<u8> {
-    let mut state = u64::from(seed) + 1;
-    let step = |_| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 56) as u8
-    };
-    (0..20_000).map(step).collect()
-}
-
 #[test]
 fn a_full_disk_loses_nothing() {
     const RECORDS: u32 = 400;
@@ -387,7 +376,7 @@ fn a_full_disk_loses_nothing() {
     let address = address.parse().unwrap();
     let page = |number: u32| {
         let mut page = Raw::page(number, &format!("http://example.org/{number}"), "");
-        page.data.extend(noise(number));
+        page.data.extend(Random::new(number.into()).bytes(20_000));
         page
     };
     let mut stream = connect(address);

@@ -374,15 +374,6 @@ pub(crate) fn sim(config: SimConfig) -> SimWeb {
     SimWeb::start(config).unwrap()
 }
 
-/// A number from the environment.
-pub(crate) fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text} is no number")),
-    )
-}
-
 /// Whether a test that the machine may not be able to run must run here.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false" && value != "0")

@@ -7,10 +7,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use orbweaver_testkit::Random;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::dice::Dice;
 use crate::site::Site;
 
 /// A crawl that has sent no request for so long, with a server that answers within milliseconds, hangs.
@@ -60,7 +60,7 @@ pub(crate) fn crawl(
     seeds: &[String],
     size: usize,
     manner: Manner,
-    dice: &mut Dice,
+    random: &mut Random,
 ) -> Crawl {
     let dir = tempfile::tempdir().unwrap();
     let mut crawl = Crawl {
@@ -71,7 +71,7 @@ pub(crate) fn crawl(
     // As many requests between two kills, on average, as leave some for the end.
     let spacing = (size / (manner.kills + 1)).max(8) as u64;
     while crawl.kills < manner.kills {
-        let limit = site.requests() + 1 + dice.below(2 * spacing) as usize;
+        let limit = site.requests() + 1 + random.below(2 * spacing) as usize;
         let mut child = start(&crawl, site, seeds, manner);
         match wait(&mut child, site, |requests| requests >= limit) {
             Ended::Stopped => crawl.kills += 1,

@@ -14,7 +14,6 @@
 
 mod crawl;
 mod css;
-mod dice;
 mod html;
 mod judge;
 mod own;
@@ -26,10 +25,10 @@ mod xml;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use crawl::Manner;
-use dice::Dice;
+use orbweaver_testkit::Random;
 use site::{Site, Tree};
 use walk::{Rules, Walker};
 
@@ -76,30 +75,19 @@ fn documentation_trees_are_crawled_whole_and_once() {
         Some(_) => all(),
         None => USUAL.into(),
     };
-    let seed = std::env::var("ORBWEAVER_SEED").map_or_else(
-        |_| {
-            u64::from(
-                SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .unwrap()
-                    .subsec_nanos(),
-            )
-        },
-        |text| text.parse().unwrap(),
-    );
-    println!("ORBWEAVER_SEED={seed}");
-    let mut dice = Dice::new(seed);
+    let seed = orbweaver_testkit::seed("ORBWEAVER_SEED");
+    let mut random = Random::new(seed);
     let mut wrong = 0;
     for folder in &folders {
-        wrong += compare(folder, &manners, &mut dice);
+        wrong += compare(folder, &manners, &mut random);
     }
     assert_eq!(wrong, 0, "of the comparisons above failed");
 }
 
 /// Crawls a folder in every manner; how many comparisons failed.
-fn compare(folder: &Path, manners: &[Manner], dice: &mut Dice) -> usize {
+fn compare(folder: &Path, manners: &[Manner], random: &mut Random) -> usize {
     let tree = Arc::new(Tree::new(folder));
-    let site = Site::start(&tree, dice);
+    let site = Site::start(&tree, random);
     let origin = site.url("/");
     println!("\n== {}", site.tree().root().display());
     let began = Instant::now();
@@ -135,7 +123,7 @@ fn compare(folder: &Path, manners: &[Manner], dice: &mut Dice) -> usize {
         };
         let began = Instant::now();
         site.begin(manner.latency_ms);
-        let crawl = crawl::crawl(&site, &seeds, expected.len(), *manner, dice);
+        let crawl = crawl::crawl(&site, &seeds, expected.len(), *manner, random);
         let wrong = judge::judge(&site, *manner, &crawl, expected);
         let mut what = manner.to_string();
         if crawl.kills > 0 {

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use orbweaver_testkit::Random;
 use tempfile::TempDir;
 
 use crate::USUAL;
 use crate::crawl;
-use crate::dice::Dice;
 use crate::judge::judge;
 use crate::reader::{self, Way};
 use crate::site::{Site, Tree};
@@ -25,7 +25,7 @@ fn write(dir: &Path, name: &str, text: impl AsRef<[u8]>) {
 }
 
 fn tree() -> TempDir {
-    let mut dice = Dice::new(7);
+    let mut random = Random::new(7);
     let around = tempfile::tempdir().unwrap();
     let (root, outside) = (around.path().join("html"), around.path().join("common"));
     write(
@@ -52,7 +52,7 @@ fn tree() -> TempDir {
     for page in 0..PAGES {
         // Of a text of its own, lest it be taken for a copy of its neighbours.
         let text: String = (0..40)
-            .map(|word| format!("w{} ", dice.below(900) + word))
+            .map(|word| format!("w{} ", random.below(900) + word))
             .collect();
         let query = if page < 5 { "?q=a|b" } else { "" };
         let html = format!(
@@ -143,8 +143,8 @@ fn tree() -> TempDir {
 fn a_tree_of_our_own_is_crawled_whole_and_once() {
     let around = tree();
     let tree = Arc::new(Tree::new(&around.path().join("html")));
-    let mut dice = Dice::new(8);
-    let site = Site::start(&tree, &mut dice);
+    let mut random = Random::new(8);
+    let site = Site::start(&tree, &mut random);
     let origin = site.url("/");
     let mut walker = Walker::new(&tree, &origin);
     let seeds = ["/".to_owned()];
@@ -209,7 +209,7 @@ fn a_tree_of_our_own_is_crawled_whole_and_once() {
             false => &pages,
         };
         site.begin(manner.latency_ms);
-        let crawl = crawl::crawl(&site, &seeds, expected.len(), manner, &mut dice);
+        let crawl = crawl::crawl(&site, &seeds, expected.len(), manner, &mut random);
         let wrong = judge(&site, manner, &crawl, expected);
         assert!(wrong.is_empty(), "{manner}: {}", wrong.join("\n"));
     }
@@ -220,13 +220,13 @@ fn a_tree_of_our_own_is_crawled_whole_and_once() {
 fn a_difference_is_seen() {
     let around = tree();
     let tree = Arc::new(Tree::new(&around.path().join("html")));
-    let mut dice = Dice::new(9);
-    let site = Site::start(&tree, &mut dice);
+    let mut random = Random::new(9);
+    let site = Site::start(&tree, &mut random);
     let seeds = ["/".to_owned()];
     let mut expected = Walker::new(&tree, &site.url("/")).walk(&seeds, Rules::Pages);
     let manner = USUAL[2];
     site.begin(0);
-    let crawl = crawl::crawl(&site, &seeds, expected.len(), manner, &mut dice);
+    let crawl = crawl::crawl(&site, &seeds, expected.len(), manner, &mut random);
     let (lost, page) = expected.remove_entry("/page/7.html").unwrap();
     expected.insert("/page/another.html".to_owned(), page);
     expected.get_mut("/page/8.html").unwrap().digest = "2".repeat(32);

@@ -14,9 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use orbweaver_testkit::Random;
 use url::Url;
-
-use crate::dice::Dice;
 
 /// What a request is answered with.
 #[derive(Clone, Debug, Default)]
@@ -284,8 +283,8 @@ struct Shared {
 
 impl Site {
     /// Serves a tree on an address that no documentation mentions: pages about servers link to 127.0.0.1.
-    pub(crate) fn start(tree: &Arc<Tree>, dice: &mut Dice) -> Self {
-        let mut part = || u8::try_from(2 + dice.below(250)).unwrap();
+    pub(crate) fn start(tree: &Arc<Tree>, random: &mut Random) -> Self {
+        let mut part = || u8::try_from(2 + random.below(250)).unwrap();
         let ip = Ipv4Addr::new(127, part(), part(), part());
         let listener = TcpListener::bind((ip, 0)).unwrap();
         let site = Self {
@@ -294,7 +293,7 @@ impl Site {
             shared: Arc::default(),
         };
         let (tree, shared) = (tree.clone(), site.shared.clone());
-        let seed = dice.below(u64::MAX);
+        let seed = random.below(u64::MAX);
         thread::spawn(move || {
             for (number, stream) in (1..).zip(listener.incoming()) {
                 if shared.stop.load(Ordering::Relaxed) {
@@ -302,10 +301,10 @@ impl Site {
                 }
                 let Ok(stream) = stream else { continue };
                 let (tree, shared) = (tree.clone(), shared.clone());
-                let dice = Dice::new(seed ^ number);
+                let random = Random::new(seed ^ number);
                 thread::spawn(move || {
                     // A peer that was killed is no failure of the server.
-                    let _ = serve(stream, &tree, &shared, dice);
+                    let _ = serve(stream, &tree, &shared, random);
                 });
             }
         });
@@ -359,7 +358,12 @@ impl Drop for Site {
 const MAX_HEAD: u64 = 64 << 10;
 
 /// Answers the requests of one connection.
-fn serve(stream: TcpStream, tree: &Tree, shared: &Shared, mut dice: Dice) -> std::io::Result<()> {
+fn serve(
+    stream: TcpStream,
+    tree: &Tree,
+    shared: &Shared,
+    mut random: Random,
+) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
@@ -367,7 +371,7 @@ fn serve(stream: TcpStream, tree: &Tree, shared: &Shared, mut dice: Dice) -> std
         shared.log.lock().unwrap().push(target.clone());
         let latency = shared.latency_ms.load(Ordering::Relaxed);
         if latency > 0 {
-            thread::sleep(Duration::from_micros(dice.below(latency * 1000)));
+            thread::sleep(Duration::from_micros(random.below(latency * 1000)));
         }
         let answer = tree.answer(&target);
         let mut head = format!(

@@ -11,6 +11,7 @@ use orbweaver_model::{
 use orbweaver_store::{
     Archivist, Capture, Captured, Location, Prepared, Scratch, StoreOptions, Writer,
 };
+use orbweaver_testkit::Random;
 
 /// A directory for one test, in memory where that can be had: some tests sync ten thousand times.
 pub(crate) fn new_dir() -> tempfile::TempDir {
@@ -132,13 +133,10 @@ pub(crate) fn prose(seed: u64, len: usize) -> String {
     let words = [
         "web", "thread", "orb", "silk", "dew", "hub", "spoke", "spiral",
     ];
-    let mut state = seed;
+    let mut random = Random::new(seed);
     let mut text = String::from("<!doctype html><title>prose</title>");
     while text.len() < len {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        text.push_str(words[(state >> 61) as usize]);
+        text.push_str(words[random.index(words.len())]);
         text.push(' ');
     }
     text

@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use orbweaver_model::{
-    Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Pace, Purpose,
-    RobotsRecord, Timestamp,
+    CrawlUrl, LinkKind, Order, Outcome, OutcomeClass, Pace, Purpose, RobotsRecord, Timestamp,
 };
+use orbweaver_testkit::{SEED, candidate};
 
 use super::Heart;
 use crate::message::{Action, Bottleneck, Done, Notice, Resolved, RobotsAnswer};
@@ -33,22 +33,8 @@ struct Rig {
     addresses: Option<Vec<[u8; 4]>>,
 }
 
-fn candidate(url: &str) -> Candidate {
-    let url = CrawlUrl::from_canonical(url).unwrap();
-    Candidate {
-        key: url.key(KeySeed(7)),
-        doc_id: 1,
-        url,
-        kind: LinkKind::A,
-        depth: 1,
-        attempts: 0,
-        chain: Vec::new(),
-        revisit: None,
-    }
-}
-
 fn hash(host: &str) -> u64 {
-    KeySeed(7).host(host)
+    SEED.host(host)
 }
 
 /// Two queues of four, without any waiting unless a test wants it.

@@ -1,6 +1,6 @@
 //! What an origin makes of its robots.txt, state by state.
 
-use orbweaver_model::{KeySeed, LinkKind};
+use orbweaver_testkit::candidate;
 
 use super::*;
 
@@ -9,20 +9,6 @@ const CAP: Duration = Duration::from_secs(300);
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
-}
-
-fn candidate(url: &str) -> Candidate {
-    let url = CrawlUrl::from_canonical(url).unwrap();
-    Candidate {
-        key: url.key(KeySeed(7)),
-        doc_id: 1,
-        url,
-        kind: LinkKind::A,
-        depth: 1,
-        attempts: 0,
-        chain: Vec::new(),
-        revisit: None,
-    }
 }
 
 fn judge(origins: &mut Origins, url: &str, recalls: bool, now: Timestamp) -> Judgement {

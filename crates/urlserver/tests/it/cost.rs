@@ -14,6 +14,7 @@ use std::time::Duration;
 use orbweaver_model::{
     Candidate, CrawlUrl, KeySeed, LinkKind, RobotsRecord, Timestamp, TransId, UrlKey,
 };
+use orbweaver_testkit::Random;
 use orbweaver_urlserver::{Action, Done, Heart, Resolved, UrlServerOptions};
 
 /// The allocator of the program, for what the heart allocates belongs to its cost.
@@ -39,7 +40,7 @@ enum Message {
 struct Bench {
     heart: Heart,
     now: u64,
-    dice: u64,
+    random: Random,
     /// (when, whether it is the end, order, when it was written)
     events: BinaryHeap<Reverse<(u64, bool, TransId, u64)>>,
     messages: Vec<Message>,
@@ -77,7 +78,7 @@ impl Bench {
         Self {
             heart: Heart::new(options, Timestamp::from_millis(now)).unwrap(),
             now,
-            dice: 1,
+            random: Random::new(1),
             events: BinaryHeap::new(),
             messages: Vec::new(),
             held: vec![0; hosts],
@@ -88,14 +89,6 @@ impl Bench {
             orders: 0,
             steps: Vec::new(),
         }
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.dice;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
     }
 
     fn give(&mut self, host: usize) {
@@ -124,10 +117,7 @@ impl Bench {
     /// Hosts come in at random, so that neighbours in memory are not neighbours in time.
     fn populate(&mut self, hosts: usize) {
         let mut order: Vec<usize> = (0..hosts).collect();
-        for at in (1..hosts).rev() {
-            let with = self.below(at as u64 + 1) as usize;
-            order.swap(at, with);
-        }
+        self.random.shuffle(&mut order);
         for host in order {
             let now = Timestamp::from_millis(self.now);
             let record = RobotsRecord {
@@ -183,8 +173,8 @@ impl Bench {
         match action {
             Action::Send(order) => {
                 self.orders += 1;
-                let sent = self.now + self.below(20);
-                let ended = sent + 10 + self.below(400);
+                let sent = self.now + self.random.below(20);
+                let ended = sent + 10 + self.random.below(400);
                 self.events.push(Reverse((sent, false, order.trans, sent)));
                 self.events.push(Reverse((ended, true, order.trans, sent)));
                 let host: usize = order.url().host()[1..].parse().unwrap();

@@ -10,28 +10,8 @@ use orbweaver_model::{
     Candidate, CrawlUrl, KeySeed, LinkKind, Order, Outcome, OutcomeClass, Purpose, RobotsRecord,
     Timestamp, TransId,
 };
+use orbweaver_testkit::Random;
 use orbweaver_urlserver::{Action, Done, Heart, Notice, Resolved, RobotsAnswer, UrlServerOptions};
-
-/// SplitMix64: small, and the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
-    }
-
-    fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
-}
 
 struct World {
     seed: u64,
@@ -88,7 +68,7 @@ enum Temper {
 
 struct Sim {
     world: World,
-    dice: Dice,
+    random: Random,
     heart: Heart,
     now: Micros,
     events: BinaryHeap<Reverse<(Micros, u64, What)>>,
@@ -146,7 +126,7 @@ impl Sim {
             });
         }
         Self {
-            dice: Dice(world.seed),
+            random: Random::new(world.seed),
             heart: Heart::new(world.options.clone(), stamp(START)).unwrap(),
             now: START,
             events: BinaryHeap::new(),
@@ -213,7 +193,7 @@ impl Sim {
                     let [_, b, c, d] = ((number % self.world.ips) as u32 + 1).to_be_bytes();
                     Ok(Resolved {
                         addresses: vec![[127, b, c, d].into()],
-                        ttl: Duration::from_secs(self.dice.below(300)),
+                        ttl: Duration::from_secs(self.random.below(300)),
                     })
                 };
                 self.heart.resolved(&host, found, now);
@@ -232,8 +212,8 @@ impl Sim {
             }
         }
         // Late and foreign answers are harmless.
-        if self.dice.percent(5) && !self.old.is_empty() {
-            let pick = self.dice.below(self.old.len() as u64) as usize;
+        if self.random.percent(5) && !self.old.is_empty() {
+            let pick = self.random.below(self.old.len() as u64) as usize;
             let done = Done {
                 sent: None,
                 first_byte: None,
@@ -253,14 +233,14 @@ impl Sim {
                 Action::Send(order) => self.fly(order),
                 Action::GiveUp { .. } => unreachable!("nothing can be given up here"),
                 Action::Resolve { host } => {
-                    let at = self.now + self.dice.below(30_000);
+                    let at = self.now + self.random.below(30_000);
                     self.at(at, What::Resolved(host.to_string()));
                 }
                 Action::Tell(notice) => self.hear(notice),
             }
         }
         if let Some(wake) = self.heart.next_wake() {
-            let at = (wake.as_millis() * 1000).max(self.now) + self.dice.below(1500);
+            let at = (wake.as_millis() * 1000).max(self.now) + self.random.below(1500);
             if self.wake.is_none_or(|planned| at < planned) {
                 self.wake = Some(at);
                 self.at(at, What::Tick(at));
@@ -298,12 +278,12 @@ impl Sim {
             Notice::NeedCandidates { want, reject } => {
                 assert!(self.request.is_none(), "one request at a time");
                 self.request = Some((want, reject));
-                let at = self.now + self.dice.below(20_000);
+                let at = self.now + self.random.below(20_000);
                 self.at(at, What::Answer);
             }
             Notice::Sitemaps { .. } | Notice::DelayCapped { .. } => {}
             Notice::RecallRobots { origin } => {
-                let at = self.now + self.dice.below(20_000);
+                let at = self.now + self.random.below(20_000);
                 self.at(at, What::Recall(origin));
             }
             Notice::StoreRobots { origin, record } => {
@@ -316,9 +296,9 @@ impl Sim {
     fn answer(&mut self) {
         let (want, reject) = self.request.take().unwrap();
         let reject: HashSet<u64> = reject.into_iter().collect();
-        let share = 1 + self.dice.below(40) as usize;
+        let share = 1 + self.random.below(40) as usize;
         let mut given = Vec::new();
-        let from = self.dice.next();
+        let from = self.random.any();
         let hosts: Vec<u64> = self
             .index
             .range(from..)
@@ -384,35 +364,35 @@ impl Sim {
             .into_iter()
             .filter(|rate| *rate > 0.0)
             .fold(50_000.0, |least: f64, rate| least.min(50_000.0 / rate));
-        let begin = self.now + self.dice.below(5000);
+        let begin = self.now + self.random.below(5000);
         let mut flight = Flight {
             order,
             given: self.now,
             sent: None,
             first_byte: None,
-            ended: begin + self.dice.below(200_000),
+            ended: begin + self.random.below(200_000),
         };
         let name = self.count;
-        if !self.dice.percent(3) {
-            let sent = begin + self.dice.below(40_000);
-            let arrival = sent + self.dice.below(jitter as u64 + 1);
-            let latency = if self.dice.percent(5) {
+        if !self.random.percent(3) {
+            let sent = begin + self.random.below(40_000);
+            let arrival = sent + self.random.below(jitter as u64 + 1);
+            let latency = if self.random.percent(5) {
                 3_000_000
             } else {
                 150_000
             };
-            let first_byte = arrival + self.dice.below(latency);
+            let first_byte = arrival + self.random.below(latency);
             flight.sent = Some(sent);
-            flight.ended = first_byte + self.dice.below(50_000);
-            flight.first_byte = (!self.dice.percent(4)).then_some(first_byte);
+            flight.ended = first_byte + self.random.below(50_000);
+            flight.first_byte = (!self.random.percent(4)).then_some(first_byte);
             self.at(arrival, What::Arrive(name));
             // Not every announcement arrives; the end of the order then stands for it.
-            if flight.order.announce && !self.dice.percent(2) {
-                let at = sent + self.dice.below(3000);
+            if flight.order.announce && !self.random.percent(2) {
+                let at = sent + self.random.below(3000);
                 self.at(at, What::Sent(name));
             }
         }
-        let at = flight.ended + self.dice.below(3000);
+        let at = flight.ended + self.random.below(3000);
         self.flights.insert(name, flight);
         self.at(at, What::Done(name));
         self.count += 1;
@@ -472,12 +452,13 @@ impl Sim {
             failed: flight.first_byte.is_none(),
             robots,
         };
-        let patience = self.dice.percent(1) && flight.order.purpose() == Purpose::Page && answered;
+        let patience =
+            self.random.percent(1) && flight.order.purpose() == Purpose::Page && answered;
         if patience {
-            let seconds = if self.dice.percent(20) {
+            let seconds = if self.random.percent(20) {
                 400
             } else {
-                self.dice.below(60)
+                self.random.below(60)
             };
             let until = self.now + seconds * 1_000_000;
             self.heart.hold(&host, stamp(until), stamp(self.now));
@@ -646,20 +627,20 @@ fn one_limit_without_the_other() {
 #[test]
 fn many_small_worlds() {
     for seed in 100..200 {
-        let mut dice = Dice(seed);
+        let mut random = Random::new(seed);
         let options = UrlServerOptions {
-            queue_count: 1 + dice.below(6) as usize,
-            queue_len: 1 + dice.below(6) as usize,
-            host_concurrent: 1 + dice.below(3) as u16,
-            ip_concurrent: 1 + dice.below(3) as u16,
-            host_per_sec: dice.below(4) as f64,
-            ip_per_sec: dice.below(4) as f64,
-            in_flight: 1 + dice.below(5) as usize,
-            rest_bytes: if dice.percent(50) { 2000 } else { 1 << 20 },
-            resumed: dice.percent(50),
+            queue_count: 1 + random.below(6) as usize,
+            queue_len: 1 + random.below(6) as usize,
+            host_concurrent: 1 + random.below(3) as u16,
+            ip_concurrent: 1 + random.below(3) as u16,
+            host_per_sec: random.below(4) as f64,
+            ip_per_sec: random.below(4) as f64,
+            in_flight: 1 + random.below(5) as usize,
+            rest_bytes: if random.percent(50) { 2000 } else { 1 << 20 },
+            resumed: random.percent(50),
             ..polite()
         };
-        let hosts = 1 + dice.below(40) as usize;
+        let hosts = 1 + random.below(40) as usize;
         simulate(seed, hosts, 1 + hosts / 4, 400, options);
     }
 }

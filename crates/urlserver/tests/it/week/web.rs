@@ -4,29 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use orbweaver_model::{Candidate, CrawlUrl, LinkKind, UrlKey};
 
-/// SplitMix64: small, and the same everywhere.
-pub(crate) struct Dice(pub(crate) u64);
-
+/// A number that looks like any other, but is always the same for the same one: the end of SplitMix64.
 pub(crate) fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-impl Dice {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
-    }
-
-    pub(crate) fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
 }
 
 /// What a host is like.

@@ -5,10 +5,11 @@ use std::collections::{BinaryHeap, HashSet};
 use std::time::Duration;
 
 use orbweaver_model::{CrawlUrl, Order, Outcome, OutcomeClass, RobotsRecord, Timestamp};
+use orbweaver_testkit::Random;
 use orbweaver_urlserver::{Action, Done, Heart, Notice, Resolved, RobotsAnswer, UrlServerOptions};
 
 use super::books::{Books, Place};
-use super::web::{self, Dice, Temper, temper};
+use super::web::{self, Temper, temper};
 
 /// Time in the simulation is in microseconds, so that what the heart loses by milliseconds shows.
 type Micros = u64;
@@ -83,7 +84,7 @@ struct Kept {
 
 pub(crate) struct World {
     plan: Plan,
-    dice: Dice,
+    random: Random,
     heart: Heart,
     now: Micros,
     /// When the event that is being handled came about.
@@ -136,7 +137,7 @@ impl World {
         let hosts = plan.hosts as usize;
         let ip_count = (plan.hosts / 10 * 3).max(1);
         let mut world = Self {
-            dice: Dice(plan.seed),
+            random: Random::new(plan.seed),
             heart: Heart::new(plan.options.clone(), stamp(START)).unwrap(),
             now: START,
             happened: START,
@@ -173,20 +174,20 @@ impl World {
 
     fn stall(&mut self) {
         self.tally.stalls += 1;
-        self.now += match self.dice.below(20) {
-            0 => self.dice.below(3 * 3600 * SECOND),
-            _ => self.dice.below(3 * SECOND),
+        self.now += match self.random.below(20) {
+            0 => self.random.below(3 * 3600 * SECOND),
+            _ => self.random.below(3 * SECOND),
         };
         self.plan_stall();
     }
 
     fn plan_stall(&mut self) {
-        let after = self.dice.below(self.plan.restart_every / 2 * SECOND);
+        let after = self.random.below(self.plan.restart_every / 2 * SECOND);
         self.at(self.now + after, What::Stall);
     }
 
     fn plan_restart(&mut self) {
-        let after = self.dice.below(2 * self.plan.restart_every * SECOND);
+        let after = self.random.below(2 * self.plan.restart_every * SECOND);
         self.at(self.now + after, What::Restart);
     }
 
@@ -278,7 +279,7 @@ impl World {
 
     fn restart(&mut self) {
         self.tally.restarts += 1;
-        if self.dice.percent(50) {
+        if self.random.percent(50) {
             for candidate in self.heart.drain(stamp(self.now)) {
                 let host = web::unhash(candidate.key.host);
                 self.books
@@ -309,7 +310,7 @@ impl World {
             resumed: true,
             ..self.plan.options.clone()
         };
-        let pause = self.dice.below(SECOND);
+        let pause = self.random.below(SECOND);
         self.heart = Heart::new(options, stamp(self.now + pause)).unwrap();
         self.at(self.now + pause, What::Start);
         self.plan_restart();
@@ -326,19 +327,19 @@ impl World {
                 Action::Send(order) => self.fly(order),
                 Action::GiveUp { .. } => unreachable!("nothing can be given up here"),
                 Action::Resolve { host } => {
-                    let slow = if self.dice.percent(1) {
+                    let slow = if self.random.percent(1) {
                         5 * SECOND
                     } else {
                         30_000
                     };
-                    let at = self.now + self.dice.below(slow);
+                    let at = self.now + self.random.below(slow);
                     self.at(at, What::Resolved(web::host_number(&host)));
                 }
                 Action::Tell(notice) => self.hear(notice),
             }
         }
         if let Some(wake) = self.heart.next_wake() {
-            let at = (wake.as_millis() * 1000).max(self.now) + self.dice.below(1500);
+            let at = (wake.as_millis() * 1000).max(self.now) + self.random.below(1500);
             if self.wake.is_none_or(|planned| at < planned) {
                 self.wake = Some(at);
                 self.at(at, What::Tick(at));
@@ -384,13 +385,13 @@ impl World {
                 self.tally.requests += 1;
                 let reject = reject.into_iter().map(web::unhash).collect();
                 self.request = Some((want, reject));
-                let at = self.now + self.dice.below(20_000);
+                let at = self.now + self.random.below(20_000);
                 self.at(at, What::Answer);
             }
             Notice::Sitemaps { .. } | Notice::DelayCapped { .. } => {}
             Notice::RecallRobots { origin } => {
                 let host = web::host_number(origin.trim_start_matches("http://"));
-                let at = self.now + self.dice.below(20_000);
+                let at = self.now + self.random.below(20_000);
                 self.at(at, What::Recall(host));
             }
             Notice::StoreRobots { origin, record } => {
@@ -452,7 +453,7 @@ impl World {
     /// The doc index hands out URLs.
     fn answer(&mut self) {
         let (want, reject) = self.request.take().unwrap();
-        let per_host = 1 + self.dice.below(self.plan.options.queue_len as u64) as usize;
+        let per_host = 1 + self.random.below(self.plan.options.queue_len as u64) as usize;
         let given = self
             .books
             .give(want, per_host, &reject, &self.put_off, self.now);
@@ -466,7 +467,7 @@ impl World {
         } else {
             Ok(Resolved {
                 addresses: web::addresses(host, self.ip_count, self.now),
-                ttl: Duration::from_secs(self.dice.below(7200)),
+                ttl: Duration::from_secs(self.random.below(7200)),
             })
         };
         self.heart
@@ -516,7 +517,7 @@ impl World {
         // The way to the server takes up to a twentieth of the shorter of the two delays. With one request
         // out at a time it may take as long as it likes, for the answer proves that it is over.
         let mut jitter = gap(options.host_per_sec).min(gap(options.ip_per_sec)) / 20;
-        if options.host_concurrent.max(options.ip_concurrent) == 1 && self.dice.percent(5) {
+        if options.host_concurrent.max(options.ip_concurrent) == 1 && self.random.percent(5) {
             jitter = 3 * SECOND;
         }
         // A Crawl-delay binds the orders that are given after it is known.
@@ -528,32 +529,32 @@ impl World {
         };
         let gap = gap(options.host_per_sec).max(wanted);
         let announce = order.announce;
-        let begin = self.now + self.dice.below(5000);
+        let begin = self.now + self.random.below(5000);
         let mut flight = Flight {
             order,
             sent: None,
             first_byte: None,
-            ended: begin + self.dice.below(200_000),
+            ended: begin + self.random.below(200_000),
         };
         let temper = temper(host);
         let name = self.free.pop().unwrap_or_else(|| {
             self.flights.push(None);
             self.flights.len() as u32 - 1
         });
-        let refused = temper == Temper::Down || self.dice.percent(1);
+        let refused = temper == Temper::Down || self.random.percent(1);
         if !refused {
-            let sent = begin + self.dice.below(40_000);
-            let arrival = sent + self.dice.below(jitter + 1);
+            let sent = begin + self.random.below(40_000);
+            let arrival = sent + self.random.below(jitter + 1);
             let latency = match temper {
                 Temper::Slow => 20 * SECOND,
-                _ if self.dice.percent(2) => 5 * SECOND,
+                _ if self.random.percent(2) => 5 * SECOND,
                 _ => 300_000,
             };
-            let first_byte = arrival + self.dice.below(latency);
+            let first_byte = arrival + self.random.below(latency);
             flight.sent = Some(sent);
-            flight.ended = first_byte + self.dice.below(50_000);
+            flight.ended = first_byte + self.random.below(50_000);
             let silent = self
-                .dice
+                .random
                 .percent(if temper == Temper::Flaky { 50 } else { 2 });
             flight.first_byte = (!silent).then_some(first_byte);
             self.at(
@@ -566,12 +567,12 @@ impl World {
                 },
             );
             // Not every announcement arrives; the end of the order then stands for it.
-            if announce && !self.dice.percent(1) {
-                let at = sent + self.dice.below(3000);
+            if announce && !self.random.percent(1) {
+                let at = sent + self.random.below(3000);
                 self.at(at, What::Sent(name));
             }
         }
-        let at = flight.ended + self.dice.below(3000);
+        let at = flight.ended + self.random.below(3000);
         self.flights[name as usize] = Some(flight);
         self.at(at, What::Done(name));
     }
@@ -614,12 +615,12 @@ impl World {
         };
         if let Some(page) = page {
             let url = page.doc_id - 1;
-            let patience = answered && self.dice.below(200) == 0;
+            let patience = answered && self.random.below(200) == 0;
             if patience {
                 self.hold(host);
             }
             // Some that failed are tried again.
-            if patience || (!answered && self.dice.percent(30)) {
+            if patience || (!answered && self.random.percent(30)) {
                 self.books.take_back(host, url, Place::Out);
             } else {
                 self.books.change(url, Place::Out, Place::Finished);
@@ -631,10 +632,10 @@ impl World {
     /// The host asks for patience: mostly little, sometimes an absurd lot.
     fn hold(&mut self, host: u32) {
         self.tally.patience += 1;
-        let seconds = match self.dice.below(100) {
+        let seconds = match self.random.below(100) {
             0 => 1_000_000_000,
-            1..=9 => 300 + self.dice.below(3600),
-            _ => self.dice.below(60),
+            1..=9 => 300 + self.random.below(3600),
+            _ => self.random.below(60),
         };
         let until = self.now + seconds * SECOND;
         let name = format!("h{host}");

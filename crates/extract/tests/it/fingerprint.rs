@@ -1,11 +1,5 @@
 //! Pages that say the same have one fingerprint, pages with a word or a picture of their own another.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "helpers outside the test functions may panic too"
-)]
-
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -13,6 +7,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use orbweaver_extract::{Page, fingerprint, read};
 use orbweaver_model::{CrawlUrl, Fingerprint, Limits, LinkKind};
+use orbweaver_testkit::Random;
 use proptest::prelude::*;
 
 fn of(url: &str, html: &[u8]) -> Fingerprint {
@@ -33,17 +28,14 @@ fn words_of(html: &str) -> u64 {
     of("http://h/", html.as_bytes()).words
 }
 
-/// Words drawn by a small generator, so that two texts with other seeds share none but by chance.
+/// Random words, so that two texts with other seeds share none but by chance.
 fn words(seed: u64, count: usize) -> String {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    const SYLLABLES: [&str; 8] = ["ka", "ro", "mi", "te", "sul", "ben", "dor", "af"];
+    let mut random = Random::new(seed);
     let mut text = String::new();
     for _ in 0..count {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let syllables = ["ka", "ro", "mi", "te", "sul", "ben", "dor", "af"];
-        for nth in 0..3 {
-            text.push_str(syllables[(state >> (20 + nth * 3) & 7) as usize]);
+        for _ in 0..3 {
+            text.push_str(SYLLABLES[random.index(SYLLABLES.len())]);
         }
         text.push(' ');
     }

@@ -1,10 +1,5 @@
 //! Whole documents through `read`: what is a link, what is not, and how much is taken.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers outside the test functions may panic too"
-)]
-
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderName};
 use orbweaver_extract::{Media, Note, Page, Reading, query_encoder, read};

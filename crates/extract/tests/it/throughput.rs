@@ -1,10 +1,5 @@
 //! How fast pages are read. Run by hand, in release: nothing is asserted about time.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers outside the test functions may panic too"
-)]
-
 use std::fmt::Write as _;
 use std::time::Instant;
 

@@ -1,10 +1,5 @@
 //! Sitemaps in all their forms, whole and broken.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers outside the test functions may panic too"
-)]
-
 use std::io::Write as _;
 
 use flate2::Compression;
