@@ -5,15 +5,13 @@
 //! reader takes its keys from there.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::hosts::{self, HostConfig};
-use crate::keys::{Key, Kind, fits};
+use crate::kinds::{Key, Kind, fits};
 use crate::origins::Origins;
-use crate::reader;
 
 /// A configuration as written. Later layers win key by key; lists replace lists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -326,24 +324,6 @@ sections! {
 }
 
 impl Config {
-    /// Reads a file. Every mistake is named with its line: what is no TOML, unknown keys, values of the wrong kind.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let (config, mut mistakes) = reader::read(&text, path);
-        if mistakes.is_empty() {
-            return Ok(config);
-        }
-        // What could be read may be wrong in other ways, which are named along.
-        mistakes.extend(crate::settings::mistakes(&config));
-        Err(Error::File {
-            path: path.to_owned(),
-            mistakes,
-        })
-    }
-
     /// This configuration with another laid over it.
     pub fn under(self, upper: Self) -> Self {
         let mut origins = self.origins;
@@ -408,7 +388,10 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::reader;
 
     fn read(text: &str) -> Config {
         let (config, mistakes) = reader::read(text, Path::new("x.toml"));

@@ -17,7 +17,7 @@ pub use self::urlserver::UrlServerSettings;
 
 use crate::config::Config;
 use crate::mistakes::Mistakes;
-use crate::settings::parts::limits;
+use crate::parts::limits;
 
 /// Who begins on the line between URL server and spider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::config::SECTIONS;
-use crate::keys::{NAMES, Unit};
+use crate::hosts::{AuthConfig, HostLimitsConfig, HostTrapsConfig, PLAIN, TABLES};
+use crate::names::{NAMES, Unit};
 use crate::{Config, Mode, Settings, SpiderSettings, StoreSettings, UrlServerSettings};
 
 const PAGE: &str = include_str!("../../../docs/formats/config.md");
@@ -22,7 +23,7 @@ fn rows() -> BTreeMap<String, String> {
             continue;
         };
         let path = match (section, key.trim_matches('`')) {
-            ("Other names", _) => continue,
+            ("Other names" | "Hosts and domains", _) => continue,
             ("Top level", key) => key.to_owned(),
             (section, key) => format!("{section}.{key}"),
         };
@@ -38,6 +39,29 @@ fn every_key_is_on_the_page_and_no_other() {
     let keys = SECTIONS.iter().flat_map(|(_, keys)| keys.iter());
     let keys: BTreeSet<String> = keys.map(|key| key.path.to_owned()).collect();
     assert_eq!(told, keys);
+}
+
+#[test]
+fn every_key_of_a_host_is_on_the_page_and_no_other() {
+    let section = PAGE.split("\n## Hosts and domains").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows: BTreeMap<&str, &str> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .collect();
+    let told: BTreeSet<&str> = rows.keys().copied().collect();
+    let keys = PLAIN.iter().map(|key| key.name).chain(TABLES);
+    assert_eq!(told, keys.collect());
+    for (table, keys) in [
+        ("auth", AuthConfig::KEYS),
+        ("limits", HostLimitsConfig::KEYS),
+        ("traps", HostTrapsConfig::KEYS),
+    ] {
+        for key in keys {
+            let named = rows[table].contains(&format!("`{}", key.name));
+            assert!(named, "{table} has {}", key.name);
+        }
+    }
 }
 
 #[test]

@@ -1,14 +1,11 @@
 //! Settings for single hosts and for domains, as written: `[host."www.example.org"]`, `[domain."example.org"]`.
-//! What follows from them is in `hosts/rules.rs`.
-
-pub(crate) mod requests;
-pub(crate) mod rules;
+//! What follows from them is in `rules.rs`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{Key, Kind, fits};
+use crate::kinds::{Key, Kind, fits};
 
 /// Tables by the name of a host or domain.
 pub(crate) type Named = BTreeMap<String, HostConfig>;

@@ -11,12 +11,35 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::{Config, SECTIONS};
+use crate::error::Error;
 use crate::hosts::{AuthConfig, HostLimitsConfig, HostTrapsConfig, PLAIN, TABLES};
-use crate::keys::{self, Key, Unit};
+use crate::kinds::{self, Key};
+use crate::names::{self, Unit};
 use crate::origins::{Origin, Origins};
+use crate::settings;
 
 /// Mistakes that are named; a file with more of them is not a configuration.
 const MOST: usize = 50;
+
+impl Config {
+    /// Reads a file. Every mistake is named with its line: what is no TOML, unknown keys, values of the wrong kind.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let (config, mut mistakes) = read(&text, path);
+        if mistakes.is_empty() {
+            return Ok(config);
+        }
+        // What could be read may be wrong in other ways, which are named along.
+        mistakes.extend(settings::mistakes(&config));
+        Err(Error::File {
+            path: path.to_owned(),
+            mistakes,
+        })
+    }
+}
 
 /// Reads a configuration as far as it can be read, and says what is wrong with the rest.
 pub(crate) fn read(text: &str, file: &Path) -> (Config, Vec<String>) {
@@ -81,8 +104,8 @@ impl Reader<'_> {
     fn key(&mut self, section: &str, name: &Name<'_>, value: &Spanned<DeValue<'_>>) {
         let written = name.get_ref().as_ref();
         let line = self.line(name.span().start);
-        let Some((key, unit)) = keys::named(section, written) else {
-            return self.unknown(line, written, keys::nearest(section, written));
+        let Some((key, unit)) = names::named(section, written) else {
+            return self.unknown(line, written, names::nearest(section, written));
         };
         let origin = Origin {
             file: Arc::clone(&self.file),
@@ -195,7 +218,7 @@ impl Reader<'_> {
         let Some(key) = keys.iter().find(|key| key.name == written) else {
             let tables = TABLES.iter().copied().filter(|_| keys.len() == PLAIN.len());
             let names = keys.iter().map(|key| key.name).chain(tables);
-            return self.unknown(line, written, keys::near(written, names));
+            return self.unknown(line, written, kinds::near(written, names));
         };
         self.place(&format!("{path}.{written}"), name, written);
         match plain(value.get_ref()).filter(key.fits) {

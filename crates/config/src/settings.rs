@@ -1,8 +1,6 @@
 //! What a crawl needs: a configuration, validated once, every mistake reported at once. `Default` of [`Settings`], and of
 //! the options in it, is the only place where defaults live.
 
-pub(crate) mod parts;
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,15 +10,15 @@ use ipnet::IpNet;
 use orbweaver_intake::{CanonicalOptions, Canonicalizer, ScopeOptions, TrapOptions};
 use orbweaver_model::{Budgets, CrawlUrl, Limits, RecrawlBounds};
 
-use self::parts::{
+use crate::config::Config;
+use crate::error::Error;
+use crate::mistakes::Mistakes;
+use crate::options::{LogOptions, RetryOptions};
+use crate::parts::{
     address, budgets, half_the_cores, limits, log_options, recrawl, retry_options, scope_options,
     trap_options, user_agent, usual_agent,
 };
-use crate::config::Config;
-use crate::error::Error;
-use crate::hosts::rules::{AddressLimits, HostSettings, Usual, rules};
-use crate::mistakes::Mistakes;
-use crate::options::{LogOptions, RetryOptions};
+use crate::rules::{AddressLimits, HostSettings, Usual, rules};
 
 /// A crawl as it is to be run.
 #[derive(Clone, Debug)]

@@ -10,10 +10,10 @@ use orbweaver_model::{HostRequest, Limits, PerHost};
 use super::{Mode, Place, Shared, memory};
 use crate::config::Config;
 use crate::error::Error;
-use crate::hosts::rules::{Usual, rules};
 use crate::mistakes::Mistakes;
+use crate::parts::user_agent;
+use crate::rules::{Usual, rules};
 use crate::settings::Settings;
-use crate::settings::parts::user_agent;
 
 /// A spider as it is to be run.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use super::{Place, Shared, memory};
 use crate::config::Config;
 use crate::error::Error;
 use crate::mistakes::Mistakes;
-use crate::settings::parts::half_the_cores;
+use crate::parts::half_the_cores;
 
 /// A store as it is to be run.
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@ mod disk;
 mod faults;
 mod fetchers;
 mod hostile;
+mod hosts;
 mod inspect;
 mod kill;
 mod machine;

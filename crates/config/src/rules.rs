@@ -1,12 +1,14 @@
 //! What holds for which host: the tables of the file, validated and laid over one another, so that each name has all
 //! that holds for it.
 
+mod requests;
+
 use orbweaver_intake::{Canonicalizer, TrapOptions, registered_domain};
 use orbweaver_model::{HostPolicy, HostRequest, Limits, PerHost};
 
-use super::requests::{credentials, demand_auth, demand_headers, demand_limits, headers, over};
-use super::{HostConfig, HostTrapsConfig};
+use self::requests::{credentials, demand_auth, demand_headers, demand_limits, headers, over};
 use crate::config::{Config, LimitsConfig};
+use crate::hosts::{HostConfig, HostTrapsConfig};
 use crate::mistakes::Mistakes;
 
 /// The settings of single hosts, for each stage its own.

@@ -7,11 +7,11 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use orbweaver_model::{Credentials, Limits};
 
-use super::{AuthConfig, HostLimitsConfig};
 use crate::config::LimitsConfig;
+use crate::hosts::{AuthConfig, HostLimitsConfig};
 use crate::mistakes::Mistakes;
 use crate::origins::Origins;
-use crate::settings::parts;
+use crate::parts;
 
 /// Headers of one host; more are a mistake rather than a wish.
 const MAX_HEADERS: usize = 32;

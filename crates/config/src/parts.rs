@@ -19,7 +19,7 @@ pub(crate) fn half_the_cores() -> usize {
 }
 
 /// The User-Agent when none is given.
-pub(super) fn usual_agent() -> String {
+pub(crate) fn usual_agent() -> String {
     concat!("orbweaver/", env!("CARGO_PKG_VERSION")).to_owned()
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn user_agent(config: &Config, wrong: &mut Mistakes<'_>) -> (String, 
     (agent, has_contact)
 }
 
-pub(super) fn scope_options(given: &ScopeConfig, wrong: &mut Mistakes<'_>) -> ScopeOptions {
+pub(crate) fn scope_options(given: &ScopeConfig, wrong: &mut Mistakes<'_>) -> ScopeOptions {
     let usual = ScopeOptions::default();
     let kind = match given.kind.as_deref() {
         None => usual.kind,
@@ -107,7 +107,7 @@ pub(crate) fn trap_options(
     }
 }
 
-pub(super) fn budgets(given: &BudgetConfig, wrong: &mut Mistakes<'_>) -> Budgets {
+pub(crate) fn budgets(given: &BudgetConfig, wrong: &mut Mistakes<'_>) -> Budgets {
     let usual = Budgets::default();
     let host_bytes = wrong.size("budget.host_bytes", given.host_bytes.as_ref());
     let host_time = wrong.time("budget.host_time", given.host_time.as_ref());
@@ -127,7 +127,7 @@ pub(super) fn budgets(given: &BudgetConfig, wrong: &mut Mistakes<'_>) -> Budgets
     }
 }
 
-pub(super) fn recrawl(given: &RecrawlConfig, wrong: &mut Mistakes<'_>) -> Option<RecrawlBounds> {
+pub(crate) fn recrawl(given: &RecrawlConfig, wrong: &mut Mistakes<'_>) -> Option<RecrawlBounds> {
     let usual = RecrawlBounds::default();
     let min = wrong.time("recrawl.min", given.min.as_ref());
     let min = min.unwrap_or(usual.min);
@@ -144,7 +144,7 @@ pub(super) fn recrawl(given: &RecrawlConfig, wrong: &mut Mistakes<'_>) -> Option
         .then_some(RecrawlBounds { min, max })
 }
 
-pub(super) fn retry_options(given: &RetryConfig, wrong: &mut Mistakes<'_>) -> RetryOptions {
+pub(crate) fn retry_options(given: &RetryConfig, wrong: &mut Mistakes<'_>) -> RetryOptions {
     let usual = RetryOptions::default();
     let delay = wrong.seconds("retry.delay_s", given.delay_s);
     let patience = wrong.seconds("retry.patience_s", given.patience_s);
@@ -156,7 +156,7 @@ pub(super) fn retry_options(given: &RetryConfig, wrong: &mut Mistakes<'_>) -> Re
     }
 }
 
-pub(super) fn log_options(given: &LogConfig, wrong: &mut Mistakes<'_>) -> LogOptions {
+pub(crate) fn log_options(given: &LogConfig, wrong: &mut Mistakes<'_>) -> LogOptions {
     let usual = LogOptions::default();
     let rotate = wrong.size("log.rotate", given.rotate.as_ref());
     let options = LogOptions {
@@ -170,7 +170,7 @@ pub(super) fn log_options(given: &LogConfig, wrong: &mut Mistakes<'_>) -> LogOpt
 }
 
 /// A DNS server.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let alone = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53));
     text.parse::<SocketAddr>()
         .or_else(|_| alone())
