@@ -16,12 +16,13 @@ use std::time::{Duration, Instant};
 
 use orbweaver_model::CapturePlace;
 
+use crate::capture::Capture;
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::exchange::{StoredExchange, read_place};
 use crate::keep::{Ack, Attempt, Keep, Kept, Notice, Placed};
 use crate::results::{Draft, Entry, Results, Standing, Writing};
-use crate::warc::prepare::{Archivist, Capture, Prepared, Scratch};
+use crate::warc::prepare::{Archivist, Prepared, Scratch};
 use crate::warc::writer::Writer;
 
 /// Shortest time between two writes. A write of its own for each page, two with the index, took a third of

@@ -11,8 +11,8 @@ use orbweaver_model::CapturePlace;
 use serde::Deserialize;
 
 use crate::error::StoreError;
-use crate::exchange::place_in;
 use crate::files::{CDXJ, Layout, OPEN, names};
+use crate::numbers::place_in;
 
 /// No line is longer: a URL and its key have at most 32 KiB each and JSON at worst multiplies by six.
 const MAX_LINE: u64 = 512 << 10;

@@ -118,14 +118,6 @@ pub fn newest(
     })
 }
 
-/// The place that a file and an offset are; none when the file is not one of an archive. The file may have its directory
-/// before it.
-pub fn place_in(file: &str, offset: u64) -> Option<CapturePlace> {
-    let name = file.rsplit('/').next().unwrap_or(file);
-    let file = numbers::number_of(name)?;
-    Some(CapturePlace { file, offset })
-}
-
 /// What a capture is, without its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureHead {

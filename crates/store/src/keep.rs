@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use orbweaver_model::{Archived, CapturePlace, Purpose, Timestamp};
 
+use crate::capture::Capture;
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::exchange::StoredExchange;
 use crate::results::Results;
-use crate::warc::prepare::Capture;
 
 /// An archive at work. Shared by all who submit.
 pub trait Keep: Send + Sync {

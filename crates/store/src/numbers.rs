@@ -9,6 +9,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 
+use orbweaver_model::CapturePlace;
+
 use crate::error::StoreError;
 use crate::files::{Layout, Stem, WARC, names};
 
@@ -34,10 +36,13 @@ pub(crate) fn name_of(layout: &Layout, number: u32) -> Result<Option<String>, St
     Ok(names(&layout.warc)?.into_iter().find_map(named))
 }
 
-/// The number in the name of a WARC file; none for a file that is not ours.
-pub(crate) fn number_of(name: &str) -> Option<u32> {
+/// The place that a file and an offset are; none when the file is not one of an archive. The file may have its directory
+/// before it.
+pub fn place_in(file: &str, offset: u64) -> Option<CapturePlace> {
+    let name = file.rsplit('/').next().unwrap_or(file);
     let stem = name.strip_suffix(WARC)?;
-    Some(Stem::parse(stem)?.serial())
+    let file = Stem::parse(stem)?.serial();
+    Some(CapturePlace { file, offset })
 }
 
 fn tabled(layout: &Layout, number: u32) -> Option<String> {
@@ -142,7 +147,9 @@ mod tests {
         std::fs::write(layout.warc_open(&next.to_string()), b"").unwrap();
         assert_eq!(tabled(&layout, 21), Some(next.to_string()));
         assert_eq!(find(21), Some(format!("{next}{WARC}")));
-        assert_eq!(number_of(&find(21).unwrap()), Some(21));
+        let place = place_in(&format!("warc/{}", find(21).unwrap()), 7).unwrap();
+        assert_eq!((place.file, place.offset), (21, 7));
+        assert_eq!(place_in("warc/other.warc.gz", 7), None);
     }
 
     /// Whatever the size of the archive, a read lists nothing and opens one WARC file; the original of a revisit is a second.

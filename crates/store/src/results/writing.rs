@@ -10,8 +10,8 @@ use std::path::Path;
 use orbweaver_journal::{Error, OnDamage, Options, Writer};
 use orbweaver_model::CapturePlace;
 
-use super::Results;
 use super::entry::{Draft, Entry, KIND, MAX_PAYLOAD, Standing};
+use super::follow::Results;
 use super::past::Past;
 use crate::error::StoreError;
 use crate::files::{Layout, names};

@@ -10,5 +10,6 @@ pub(crate) mod reader;
 pub(crate) mod recover;
 pub(crate) mod render;
 mod resync;
+mod seal;
 pub(crate) mod tail;
 pub(crate) mod writer;

@@ -17,7 +17,7 @@ use crate::files::{self, CDXJ, Layout, NEW, OPEN, WARC, names};
 use crate::warc::group::{Groups, Item};
 use crate::warc::reader::Records;
 use crate::warc::resync;
-use crate::warc::writer::{finish_names, write_sorted};
+use crate::warc::seal::{finish_names, write_sorted};
 
 /// A torn end that was cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]

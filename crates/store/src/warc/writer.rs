@@ -3,8 +3,6 @@
 //! It never waits and never retries; the [`crate::Archive`] around it does. After any error the same call
 //! can be made again, and nothing that was synced is touched.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +18,7 @@ use crate::options::StoreOptions;
 use crate::warc::prepare::{Archivist, Prepared};
 use crate::warc::recover::{self, Recovery};
 use crate::warc::render::{Press, RecordId, Squeeze, one_line};
+use crate::warc::seal::seal;
 use crate::warc::tail::{self, Opener, Tail};
 
 /// Bytes of index after which a file is finished however small its WARC is: the index is sorted in
@@ -292,43 +291,4 @@ fn info(options: &StoreOptions, name: &str, id: RecordId, began: Timestamp) -> V
         .field("WARC-Block-Digest", format_args!("sha1:{digest}"))
         .finish(&[block.as_bytes()], Squeeze::Stored, &mut out);
     out
-}
-
-/// Gives a synced file and its index their final form. Every step can be repeated: whatever a crash or a
-/// failure leaves is taken up by the next call or by recovery.
-fn seal(layout: &Layout, stem: &str) -> Result<(), StoreError> {
-    let unsorted = layout.cdxj_open(stem);
-    if unsorted.exists() {
-        let lines = std::fs::read(&unsorted).map_err(|e| StoreError::io("read", &unsorted, e))?;
-        write_sorted(layout, stem, &lines)?;
-    }
-    finish_names(layout, stem)
-}
-
-/// Writes the lines of an index in their order, under its final name.
-pub(crate) fn write_sorted(layout: &Layout, stem: &str, lines: &[u8]) -> Result<(), StoreError> {
-    let mut sorted: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
-    sorted.sort_unstable();
-    let path = layout.cdxj_new(stem);
-    let write = || {
-        let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
-        for line in &sorted {
-            out.write_all(line)?;
-        }
-        out.into_inner().map_err(|e| e.into_error())?.sync_all()
-    };
-    write().map_err(|e| StoreError::io("write", &path, e))?;
-    files::rename(&path, &layout.cdxj(stem))?;
-    files::sync_dir(&layout.cdxj)
-}
-
-/// The WARC file gets its final name after its index is durable; the unsorted index goes last.
-pub(crate) fn finish_names(layout: &Layout, stem: &str) -> Result<(), StoreError> {
-    let open = layout.warc_open(stem);
-    if open.exists() {
-        files::rename(&open, &layout.warc(stem))?;
-    }
-    files::sync_dir(&layout.warc)?;
-    files::remove(&layout.cdxj_open(stem))?;
-    files::sync_dir(&layout.cdxj)
 }
