@@ -5,7 +5,7 @@ use std::path::Path;
 
 use orbweaver_model::{CapturePlace, Outcome, Protocol, Purpose, Timestamp, Truncation};
 
-use crate::cdxj::{IndexLine, captures, captures_anywhere};
+use crate::cdxj::{IndexLine, captures, captures_anywhere, lookup};
 use crate::date::{Date, parse_iso};
 use crate::digest::Digest;
 use crate::error::StoreError;
@@ -14,7 +14,9 @@ use crate::http_head;
 use crate::numbers;
 use crate::warc::group::{MAX_SIDE_BLOCK, revisit_of, warc_field};
 use crate::warc::prepare::NOT_MODIFIED;
-use crate::warc::reader::{RecordHead, Records, StoredRecord, read_beginning, read_next};
+use crate::warc::reader::{
+    RecordHead, Records, StoredRecord, read_beginning, read_head_in, read_next,
+};
 
 /// No limit: what was stored is read back.
 const WHOLE: u64 = u64::MAX;
@@ -158,6 +160,24 @@ pub fn head_at(dir: &Path, place: CapturePlace) -> Result<CaptureHead, StoreErro
         }),
         _ => Err(missing()),
     }
+}
+
+/// When the newest stored document of a URL was captured, by the head of its record: the body, however large, is not read.
+/// None when there is none, or when its record cannot be read.
+pub fn captured_at(dir: &Path, surt: &str, url: &str) -> Result<Option<Timestamp>, StoreError> {
+    let Some(line) = lookup(dir, surt, url)? else {
+        return Ok(None);
+    };
+    let head = match read_head_in(&Layout::new(dir), &line.filename, line.offset) {
+        Err(error) if error.is_damage() => return Ok(None),
+        head => head?,
+    };
+    // An answer that nothing has changed speaks of an older document.
+    let field = match head.field("WARC-Profile") == Some(NOT_MODIFIED) {
+        true => "WARC-Refers-To-Date",
+        false => "WARC-Date",
+    };
+    Ok(head.field(field).and_then(parse_iso))
 }
 
 /// The newest stored document of a URL that can be read. Where the newest answer says that nothing has changed, it is

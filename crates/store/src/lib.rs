@@ -42,7 +42,7 @@ pub use check::{Finding, Severity, Summary, check};
 pub use digest::Digest;
 pub use error::StoreError;
 pub use exchange::{
-    CaptureHead, Found, StoredExchange, exchange_at, get, head_at, newest, read_place,
+    CaptureHead, Found, StoredExchange, captured_at, exchange_at, get, head_at, newest, read_place,
 };
 pub use keep::{Ack, Attempt, Keep, Kept, Notice, Placed};
 pub use numbers::place_in;

@@ -247,8 +247,8 @@ impl Receiver {
         if record.http.status() != Some(304) || record.outcome != OutcomeClass::Success {
             return None;
         }
-        let found = orbweaver_store::get(&self.dir, surt, url.as_str());
-        found.ok()?.document.map(|document| document.started)
+        let found = orbweaver_store::captured_at(&self.dir, surt, url.as_str());
+        found.ok().flatten()
     }
 
     /// Stores and enters all that was taken.

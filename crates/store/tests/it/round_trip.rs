@@ -1,8 +1,9 @@
 //! What goes in comes out.
 
-use orbweaver_model::{OutcomeClass, Protocol, Truncation};
+use orbweaver_model::{OutcomeClass, Protocol, Revisit, Truncation};
 use orbweaver_store::{
-    Records, StoreOptions, Writer, check, each_capture, exchange_at, get, lookup, read_at,
+    Records, StoreOptions, Writer, captured_at, check, each_capture, exchange_at, get, lookup,
+    read_at,
 };
 
 use crate::sample::{self, Sample, new_dir, one_of_each, options, prose, store_all};
@@ -264,4 +265,28 @@ fn records_are_read_one_by_one_and_uncompressed_files_too() {
         large.to_string().contains("more than is read at once"),
         "{large}"
     );
+}
+
+/// A 304 refers to the document, and so does the next one, however many there were.
+#[test]
+fn when_a_document_was_captured_is_told_by_the_heads_of_its_records() {
+    let dir = new_dir();
+    let (mut writer, _) = Writer::open(dir.path(), options()).unwrap();
+    let captured = || captured_at(dir.path(), "org,example)/a", "http://example.org/a").unwrap();
+    assert_eq!(captured(), None);
+    let page = Sample::page("/a", 1, &prose(1, 3000));
+    store_all(&mut writer, std::slice::from_ref(&page));
+    for second in 2..5 {
+        assert_eq!(captured(), Some(page.result.started), "{second}");
+        let mut same = Sample::new("/a", second, "HTTP/1.1 304 Not Modified\nETag: \"x\"", b"");
+        let before = Revisit {
+            captured: captured().unwrap(),
+            ..Revisit::unvisited(page.result.ended)
+        };
+        same.candidate.revisit = Some(Box::new(before));
+        store_all(&mut writer, &[same]);
+    }
+    assert_eq!(captured(), Some(page.result.started));
+    drop(writer);
+    assert_eq!(sample::findings(dir.path()), Vec::<String>::new());
 }
