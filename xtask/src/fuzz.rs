@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         _ => bail!("cargo xtask fuzz [SECONDS] [TARGET]"),
     };
     if seconds.parse::<u32>().is_err() {
-        bail!("`{seconds}` is no number of seconds");
+        bail!("`{seconds}` is not a number of seconds");
     }
     let test = ["test", "-p", "orbweaver", "--test", "fuzz", "--"];
     let one = ["as_many_as_fit_into_the_time", "--ignored", "--nocapture"];

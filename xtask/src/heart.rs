@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     for (given, (name, variable)) in arguments.iter().zip(ARGUMENTS) {
         given
             .parse::<u32>()
-            .with_context(|| format!("{name} is to be a number, not `{given}`"))?;
+            .with_context(|| format!("{name} must be a number, not `{given}`"))?;
         command.env(variable, given);
     }
     shell::run(&mut command)

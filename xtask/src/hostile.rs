@@ -21,7 +21,7 @@ const LONGEST: &str = "1h";
 
 pub(crate) fn run(folder: &Path) -> Result<()> {
     let folder = fs::canonicalize(folder)
-        .with_context(|| format!("there is no folder {}", folder.display()))?;
+        .with_context(|| format!("there is no directory {}", folder.display()))?;
     let script = |name: &str| {
         let mut command = Command::new("python3");
         command.arg(folder.join(name));

@@ -69,7 +69,7 @@ fn run(arguments: &[String]) -> Result<()> {
             Ok(())
         }
         _ => bail!(
-            "there is no recipe `{}`; these are the recipes:\n{RECIPES}",
+            "there is no command `{}`; the commands are:\n{RECIPES}",
             arguments.join(" ")
         ),
     }

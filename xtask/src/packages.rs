@@ -78,7 +78,7 @@ pub(crate) fn html_folders(package: &str) -> Result<Vec<PathBuf>> {
         }
     }
     if folders.is_empty() {
-        bail!("the package {package} brings no HTML");
+        bail!("the package {package} has no HTML");
     }
     // Many packages have a second way into the same folder.
     let mut places: Vec<PathBuf> = Vec::new();

@@ -54,7 +54,7 @@ fn folders(named: &[String]) -> Result<OsString> {
         .collect();
     if !wanted.is_empty() && !packages::are_known() {
         bail!(
-            "{} is no folder, and there is no apt-get here that could install it as a package",
+            "{} is not a directory, and there is no apt-get here to install it as a package",
             wanted.join(", ")
         );
     }
@@ -68,9 +68,9 @@ fn folders(named: &[String]) -> Result<OsString> {
         if is_folder(name) {
             // The tests run in the folder of their crate.
             let folder = std::fs::canonicalize(name)
-                .with_context(|| format!("there is no folder {name}"))?;
+                .with_context(|| format!("there is no directory {name}"))?;
             if !folder.is_dir() {
-                bail!("{name} is no folder");
+                bail!("{name} is not a directory");
             }
             all.push(folder);
         } else {

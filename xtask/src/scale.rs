@@ -78,7 +78,7 @@ struct Figures {
 impl Figures {
     fn show(&self, what: &str, beside: &Self) {
         shell::say(&format!(
-            "{what}: first fetch after {:.1} s, peak memory {} MiB ({:.2} of the budget), CPU a page {:.3} ms ({:.2} ×), of the second half {:.3} ms ({:.2} ×)",
+            "{what}: first fetch after {:.1} s, peak memory {} MiB ({:.2} of the budget), CPU per page {:.3} ms ({:.2} ×), of the second half {:.3} ms ({:.2} ×)",
             self.first_fetch.as_secs_f64(),
             self.peak_mib,
             self.peak_mib as f64 / BUDGET_MIB as f64,

@@ -74,7 +74,7 @@ pub(crate) fn chosen(only: &[String], peers: bool) -> Result<Vec<Contestant>> {
     for name in only {
         ensure!(
             all().any(|contestant| contestant.name == name),
-            "nobody is called {name}; there are {}",
+            "there is no contestant {name}; there are {}",
             all().map(|c| c.name).collect::<Vec<_>>().join(", ")
         );
     }

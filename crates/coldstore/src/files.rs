@@ -190,7 +190,7 @@ fn read_journal(
     })?;
     for (begin, end) in read.damaged {
         let what = format!(
-            "{} bytes are not what was written: the commits there are lost",
+            "{} bytes are damaged: the commits there are lost",
             end - begin
         );
         damages.note(shown, Some(begin), what);

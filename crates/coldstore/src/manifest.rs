@@ -54,7 +54,7 @@ pub(crate) fn tables(dir: &Path) -> Result<Vec<Listed>, Fault> {
         (kind == [0]).then(|| (u64::from_le_bytes(*id), u128::from_le_bytes(*sum)))
     };
     let Some((id, sum)) = parsed() else {
-        return Err(Fault::new(&current, "it is not what was written"));
+        return Err(Fault::new(&current, "it is damaged"));
     };
     let version = dir.join(format!("v{id}"));
     let bytes = match read_small(&version, MAX_VERSION) {
@@ -68,7 +68,7 @@ pub(crate) fn tables(dir: &Path) -> Result<Vec<Listed>, Fault> {
     if xxh3_128(&bytes) != sum {
         return Err(Fault::new(&version, "its checksum is wrong"));
     }
-    listed(&bytes).ok_or_else(|| Fault::new(&version, "it is no list of tables"))
+    listed(&bytes).ok_or_else(|| Fault::new(&version, "it is not a list of tables"))
 }
 
 /// Whether a file of sections has a sound directory of them at its end.

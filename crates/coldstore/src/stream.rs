@@ -133,7 +133,7 @@ impl<'a> Incoming<'a> {
                 let why = format!("it is of version {version}, this program reads {VERSION}");
                 return Err(refused(why));
             }
-            _ => return Err(refused("it is no snapshot")),
+            _ => return Err(refused("it is not a snapshot")),
         }
         let mut blocks = Self {
             from,
@@ -145,7 +145,7 @@ impl<'a> Incoming<'a> {
         };
         blocks.read()?;
         let Some((&HEAD, head)) = blocks.block.split_first() else {
-            return Err(refused("it does not say what it is of"));
+            return Err(refused("it has no header"));
         };
         let head = head.to_vec();
         blocks.at = blocks.block.len();

@@ -32,7 +32,7 @@ pub fn inspect(path: &Path, keyspaces: usize) -> Result<Option<u64>> {
             let file = dir.join("tables").join(table.id.to_string());
             let sound = manifest::has_directory(&file);
             if !sound.or_else(forgive)? {
-                let why = "its end is not what was written there";
+                let why = "its end is damaged";
                 return Err(Error::damaged(&file, why));
             }
         }

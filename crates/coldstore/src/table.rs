@@ -65,7 +65,7 @@ impl TableFile {
             Ok(indexed) => table.indexed = Some(indexed),
             Err(Trouble::Disk(error)) => return Err(error),
             Err(Trouble::Damage(why)) => {
-                let what = format!("what leads to its records cannot be read: {why}");
+                let what = format!("its index block cannot be read: {why}");
                 table.damages.note(&table.name, None, what);
             }
         }
@@ -74,9 +74,7 @@ impl TableFile {
 
     fn recover(&self, space: u64, id: u64, shared: &Shared) -> Result<Table, Trouble> {
         if !manifest::has_directory(&self.path)? {
-            return Err(Trouble::Damage(
-                "its end is not what was written there".into(),
-            ));
+            return Err(Trouble::Damage("its end is damaged".into()));
         }
         let open = || {
             Table::recover(
@@ -96,7 +94,7 @@ impl TableFile {
             Ok(Ok(table)) => Err(Trouble::Damage(format!("it is table {}", table.id()))),
             Ok(Err(lsm_tree::Error::Io(error))) => Err(error.into()),
             Ok(Err(error)) => Err(Trouble::Damage(format!("{error:?}"))),
-            Err(_) => Err(Trouble::Damage("it is no table of this version".into())),
+            Err(_) => Err(Trouble::Damage("it is not a table of this version".into())),
         }
     }
 
@@ -169,7 +167,7 @@ impl TableFile {
     }
 
     fn note(&self, error: &lsm_tree::Error) {
-        let what = format!("what leads to its records cannot be read: {error:?}");
+        let what = format!("its index block cannot be read: {error:?}");
         self.damages.note(&self.name, None, what);
     }
 }

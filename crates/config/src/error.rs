@@ -46,6 +46,6 @@ impl Error {
 fn listed(mistakes: &[String]) -> String {
     match mistakes {
         [one] => one.clone(),
-        many => format!("{} things are wrong:\n  {}", many.len(), many.join("\n  ")),
+        many => format!("{} mistakes:\n  {}", many.len(), many.join("\n  ")),
     }
 }

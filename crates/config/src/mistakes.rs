@@ -85,7 +85,7 @@ impl<'a> Mistakes<'a> {
         self.demand(
             rate == 0.0 || (1e-6..=1e6).contains(&rate),
             path,
-            "must be 0 (no limit) or a number of requests per second up to a million",
+            "must be 0 (no limit) or a number of requests per second, at most a million",
         );
         Some(rate)
     }

@@ -37,7 +37,7 @@ pub(crate) fn user_agent(config: &Config, wrong: &mut Mistakes<'_>) -> (String, 
     wrong.demand(
         named || !can_be_sent,
         "user_agent",
-        "must begin with a name of letters, - and _, for that is what robots.txt rules call it",
+        "must begin with a name of letters, - and _, which robots.txt rules refer to",
     );
     let contact = config.contact.as_deref().unwrap_or_default().trim();
     wrong.demand(sendable(contact), "contact", "must be printable ASCII");

@@ -75,7 +75,7 @@ pub(crate) fn rules(config: &Config, usual: &Usual<'_>, wrong: &mut Mistakes<'_>
         wrong.demand(
             written.auth.is_none() || registered_domain(name).is_some() || !is_domain,
             &format!("{path}.auth"),
-            "must be for hosts of one owner, and this is a public suffix",
+            "must not be a public suffix",
         );
         let rule = Rule::new(&covering(config, name), &config.limits, usual);
         rule.policy.map(|it| settings.policies.set_domain(name, it));
@@ -159,7 +159,7 @@ fn demand_within(
     );
     wrong.demand(rate.is_none_or(within), &format!("{path}.rate"), &must);
     let must = format!(
-        "must not be above politeness.per_ip, {at_once} requests at once to one address: raise that too"
+        "must not be above politeness.per_ip, {at_once} concurrent requests to one address: raise that too"
     );
     let fits = per_host.is_none_or(|count| count <= at_once);
     wrong.demand(fits, &format!("{path}.per_host"), &must);

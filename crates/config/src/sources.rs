@@ -43,23 +43,26 @@ fn kept(stored: &Config, given: &Config) -> Vec<String> {
     let on = |stored: Option<bool>, given: Option<bool>| stored == Some(true) && given.is_none();
     note(
         on(stored.fetch.insecure, given.fetch.insecure),
-        "--insecure, any TLS certificate is accepted (--no-insecure ends that)".into(),
+        "--insecure, any TLS certificate is accepted (--no-insecure turns it off)".into(),
     );
     note(
         on(stored.recrawl.on, given.recrawl.on),
-        "--recrawl, the crawl runs until it is stopped (--no-recrawl ends that)".into(),
+        "--recrawl, the crawl runs until it is stopped (--no-recrawl turns it off)".into(),
     );
     let stored = &stored.budget;
     let pages = stored
         .pages
         .filter(|pages| *pages > 0 && given.budget.pages.is_none());
     if let Some(pages) = pages {
-        note(true, format!("--pages {pages} (--pages 0 lifts it)"));
+        note(
+            true,
+            format!("--pages {pages} (--pages 0 removes the limit)"),
+        );
     }
     let time = stored.time.as_ref().filter(|_| given.budget.time.is_none());
     if let Some(time) = time.filter(|time| units::duration(time).is_ok_and(|time| !time.is_zero()))
     {
-        note(true, format!("--time {time} (--time 0 lifts it)"));
+        note(true, format!("--time {time} (--time 0 removes the limit)"));
     }
     let said = |setting: String| format!("kept from an earlier run: {setting}");
     kept.into_iter().map(said).collect()

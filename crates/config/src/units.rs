@@ -26,7 +26,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("`{text}` is not a size; write it like 512M or 2G"))?;
     let bytes = number * 2f64.powi(shift);
     if !(0.0..1e18).contains(&bytes) {
-        return Err(format!("`{text}` is not a size that a machine has"));
+        return Err(format!("`{text}` is too large"));
     }
     Ok(bytes as u64)
 }

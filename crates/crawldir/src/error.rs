@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// Another process works on it.
     #[error(
-        "{0} is in use by another process; `orbweaver status {0}` shows what it does, \
+        "{0} is in use by another process; `orbweaver status {0}` shows its progress, \
          `orbweaver ctl {0} stop` stops it; or choose another directory"
     )]
     InUse(String),
@@ -18,7 +18,7 @@ pub enum Error {
     Missing(String),
     /// There is a directory, but nobody has crawled into it.
     #[error(
-        "{0} holds no crawl; name a directory that `orbweaver crawl -o` has written, or an empty one for a new crawl"
+        "{0} is not a crawl directory; give a directory that `orbweaver crawl -o` has written, or an empty one for a new crawl"
     )]
     NotACrawl(String),
     /// The file that marks a crawl is missing or unreadable.
@@ -41,7 +41,7 @@ pub enum Error {
     },
     /// This user may not read a file in it.
     #[error(
-        "this user may not read {file}{owner}; run the command as its owner, or have its permissions changed"
+        "this user may not read {file}{owner}; run the command as its owner, or change its permissions"
     )]
     Denied {
         /// The file.
@@ -52,7 +52,7 @@ pub enum Error {
     /// It was removed or moved while a crawl worked on it.
     #[error(
         "the crawl directory {0} was removed or moved while the crawl ran, so the crawl has ended; \
-         what was fetched is where the directory is now"
+         the fetched pages are where the directory is now"
     )]
     Gone(String),
     /// The demo replaces only what it made.

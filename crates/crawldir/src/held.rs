@@ -92,13 +92,13 @@ impl Held {
         let is_mark = |path: &PathBuf| [MARK, DEMO].iter().any(|name| path.ends_with(name));
         if !is_demo && !all.iter().all(is_mark) {
             return Err(Error::NotTheDemo(format!(
-                "{} holds a crawl that `demo` did not make, or that was used since; choose another directory with -o",
+                "{} contains a crawl that `demo` did not create, or that was used since; choose another directory with -o",
                 path.display()
             )));
         }
         if let Some(foreign) = all.iter().find(|path| !is_ours(path)) {
             return Err(Error::NotTheDemo(format!(
-                "{} is not of the demo; move it away, or choose another directory with -o",
+                "{} was not created by the demo; move it away, or choose another directory with -o",
                 foreign.display()
             )));
         }
@@ -241,7 +241,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("thesis.txt"), "years of work").unwrap();
         let error = CrawlDir::hold(place.path()).unwrap_err();
-        assert!(error.to_string().contains("holds no crawl"), "{error}");
+        assert!(
+            error.to_string().contains("is not a crawl directory"),
+            "{error}"
+        );
         fs::write(
             place.path().join(MARK),
             "orbweaver crawl directory, format 9\n",
@@ -292,14 +295,17 @@ mod tests {
             fs::create_dir_all(path.join("warc")).unwrap();
             fs::write(path.join(name), "years of work").unwrap();
             let error = held.clear_demo().unwrap_err();
-            assert!(error.to_string().contains("is not of the demo"), "{error}");
+            assert!(
+                error.to_string().contains("was not created by the demo"),
+                "{error}"
+            );
             assert!(path.join(name).exists());
             fs::remove_file(path.join(name)).unwrap();
         }
         // A crawl has gone on in it.
         held.keep();
         let error = held.clear_demo().unwrap_err();
-        assert!(error.to_string().contains("did not make"), "{error}");
+        assert!(error.to_string().contains("did not create"), "{error}");
         assert!(path.join("warc").exists());
     }
 }

@@ -56,7 +56,7 @@ fn verdict(free: u64, size: u64, was_low: bool) -> Option<String> {
     };
     (free < wanted).then(|| {
         format!(
-            "the disk is full: {} free, {} wanted; free some space, then the crawl resumes",
+            "the disk is full: {} free, {} needed; free some space, then the crawl resumes",
             human_bytes(free),
             human_bytes(wanted)
         )

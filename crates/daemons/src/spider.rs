@@ -51,7 +51,7 @@ pub fn run(mut settings: SpiderSettings) -> Result<()> {
     if descriptors.places < settings.concurrency {
         warn!(
             places = descriptors.places,
-            "the limit on open files allows fewer fetches at once than Concurrency; ulimit -n raises it"
+            "the limit on open files allows fewer concurrent fetches than Concurrency; ulimit -n raises it"
         );
         settings.concurrency = descriptors.places;
     }
@@ -59,7 +59,7 @@ pub fn run(mut settings: SpiderSettings) -> Result<()> {
     if places < settings.concurrency {
         warn!(
             places,
-            "Memory allows fewer fetches at once than Concurrency; a larger Memory raises it"
+            "Memory allows fewer concurrent fetches than Concurrency; a larger Memory raises it"
         );
         settings.concurrency = places;
     }
@@ -123,7 +123,7 @@ async fn serve(
         tokio::select! {
             _ = looks.tick() => {
                 if let Some(what) = shortages.take() {
-                    warn!(what, "this machine has no connection to spare; fetches wait for one");
+                    warn!(what, "this machine is out of connections; fetches wait for one");
                 }
             }
             connection = door.next() => {

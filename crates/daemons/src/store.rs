@@ -95,7 +95,7 @@ fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Receiver> {
         warn!(?cut, "a torn end was cut off");
     }
     for skipped in &recovery.skipped {
-        warn!("{skipped}; what was fetched there has to be fetched again");
+        warn!("{skipped}; these pages have to be fetched again");
     }
     let (tell, durable) = watch::channel(0);
     let mut known = Known::default();
@@ -111,7 +111,7 @@ fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Receiver> {
     let in_time = tell.clone();
     let archive = Archive::start(writer, &mut remember_one, move |notice| match notice {
         Notice::Failing(error) => {
-            warn!(%error, "the archive cannot be written; spiders are told to try later");
+            warn!(%error, "the archive cannot be written; spiders are told to retry later");
         }
         Notice::Working => info!("the archive can be written again"),
         Notice::Durable(position) => drop(in_time.send_replace(position)),

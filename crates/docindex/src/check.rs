@@ -43,7 +43,7 @@ pub fn check(reader: &Reader, report: &mut dyn FnMut(Finding)) -> Result<u64> {
         report(Finding {
             place: "files".into(),
             offset: None,
-            what: "records are damaged, so the rest was not held against each other; the next `orbweaver crawl` saves what can be read".into(),
+            what: "records are damaged, so the rest was not cross-checked; the next `orbweaver crawl` recovers what can be read".into(),
         });
         let sound = reader.entries().take_while(std::result::Result::is_ok);
         return Ok(sound.count() as u64);
@@ -116,7 +116,7 @@ impl Check<'_> {
                 continue;
             };
             if link.url.key(self.reader.seed) != key {
-                self.found("urls", format!("{} is filed under another key", link.url));
+                self.found("urls", format!("{} is stored under another key", link.url));
             }
             self.counted.accept();
             let fate = self.fetch::<Fate>("fates", &store.fates, &bytes)?;
@@ -149,10 +149,7 @@ impl Check<'_> {
                 .view
                 .contains_key(&visits, crate::keyspaces::due_key(due, key))?
         {
-            let what = format!(
-                "{} is planned for another visit that nobody knows of",
-                link.url
-            );
+            let what = format!("{} is planned for a visit that is not scheduled", link.url);
             self.found("visits", what);
         }
         Ok(())
@@ -226,7 +223,7 @@ impl Check<'_> {
             match self.fetch::<LinkRecord>("urls", &urls, &key.to_bytes())? {
                 None => self.found("queue", format!("{} is queued but unknown", waiting.url)),
                 Some(link) if link.rank() != place.url => {
-                    let what = format!("{} is queued at another place than its own", waiting.url);
+                    let what = format!("{} is queued at the wrong place", waiting.url);
                     self.found("queue", what);
                 }
                 Some(_) => {}

@@ -34,12 +34,12 @@ pub enum Error {
     },
     /// The directory has no doc index: a crawl makes one.
     #[error(
-        "there is no doc index at {0}; start the crawl again: it makes a new one from its seeds and from the pages in the archive"
+        "there is no doc index at {0}; start the crawl again: it builds a new one from its seeds and from the pages in the archive"
     )]
     Missing(PathBuf),
     /// Files that nothing can be read without are damaged or gone: start with a new index.
     #[error(
-        "{path} cannot be opened: {why}; move it away and start the crawl again: the pages in the archive are taken over, and what was known besides is found again through them"
+        "{path} cannot be opened: {why}; move it away and start the crawl again: it builds a new index from the pages in the archive"
     )]
     Unopenable {
         /// Where.
@@ -54,9 +54,7 @@ pub enum Error {
     )]
     Store(fjall::Error),
     /// An earlier call to the store failed, so that memory and disk may differ: it is being opened again.
-    #[error(
-        "the doc index is closed after trouble with its disk and is being opened again; ask again in a moment"
-    )]
+    #[error("the doc index is being reopened after a disk error; try again in a moment")]
     Stopped,
     /// Somebody else has extended the log: this process is not its owner any more. Follow the log, or take it over again.
     #[error(
@@ -64,7 +62,7 @@ pub enum Error {
     )]
     Fenced,
     /// The log cannot be asked: wait until it can be reached, then recover.
-    #[error("the log of the doc index cannot be read or extended: {0}; it is tried again")]
+    #[error("the log of the doc index cannot be read or extended: {0}; this is retried")]
     Log(#[from] LogError),
     /// A snapshot cannot be written or read: take it again, or use another copy.
     #[error(

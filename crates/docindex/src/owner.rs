@@ -154,10 +154,7 @@ impl<L: Log> Owner<L> {
         let Some(ahead) = self.replica.fold.ahead_of(now) else {
             return Ok(());
         };
-        warn!(
-            ?ahead,
-            "the clock was set back; waits go on where they were"
-        );
+        warn!(?ahead, "the clock was set back; waits were adjusted");
         let mut cursor = (
             now.after(Duration::from_millis(1)),
             UrlKey::from_bytes([0; 16]),

@@ -34,7 +34,7 @@ pub fn repair(path: &Path, memory: u64) -> Result<Vec<String>> {
     reconcile(&store)?;
     store.sync()?;
     Ok(vec![
-        "queue, waits, counts of hosts and ledger of the doc index were worked out again from its URLs"
+        "queue, waits, counts of hosts and ledger of the doc index were rebuilt from its URLs"
             .into(),
     ])
 }
@@ -94,7 +94,7 @@ mod tests {
         let found = wrong(&path);
         assert!(found.len() >= 3, "{found:?}");
         assert!(
-            found.iter().any(|what| what.contains("another place")),
+            found.iter().any(|what| what.contains("wrong place")),
             "{found:?}"
         );
         assert_eq!(repair(&path, 8 << 20).unwrap().len(), 1);

@@ -41,7 +41,7 @@ pub(crate) fn rescue(path: &Path, memory: u64, must: bool) -> Result<Option<Stri
     let (count, kept) = (lost.len(), kept.display());
     let first = lost.first().map(ToString::to_string).unwrap_or_default();
     Ok(Some(format!(
-        "the doc index was damaged in {count} places ({first}); what could be read was saved, the old index is kept as {kept}"
+        "the doc index was damaged in {count} places ({first}); what could be read was recovered, the old index is kept as {kept}"
     )))
 }
 

@@ -121,7 +121,7 @@ fn fill(path: &Path, memory: u64, from: &mut dyn Read) -> Result<u64> {
         match records.read_on()? {
             Block::Row(place, key, value) => {
                 let table = tables.get(place);
-                let table = table.ok_or_else(|| refused("it names a keyspace too many"))?;
+                let table = table.ok_or_else(|| refused("it has an unknown keyspace"))?;
                 legible(table.name(), &key, &value)
                     .map_err(|error| Error::Snapshot(error.in_short()))?;
                 tx.put_raw(table, &key, &value);

@@ -42,10 +42,10 @@ use elements::HtmlReader;
 pub enum Note {
     /// There were more links to follow than `max_links_per_page`, or twenty times as many references of all kinds;
     /// raise it if the page is honest.
-    #[error("more than {0} links (max_links_per_page); the rest is left")]
+    #[error("more than {0} links (max_links_per_page); the rest is ignored")]
     MoreLinks(usize),
     /// There were more URLs than `max_sitemap_urls`, which is the protocol's own limit.
-    #[error("more than {0} URLs in a sitemap; the rest is left")]
+    #[error("more than {0} URLs in a sitemap; the rest is ignored")]
     MoreSitemapUrls(usize),
     /// The XML of a sitemap breaks off or is wrong at this byte.
     #[error("broken XML at byte {0}: {1}")]
@@ -54,10 +54,10 @@ pub enum Note {
     #[error("broken gzip: {0}")]
     BrokenGzip(String),
     /// A sitemap is longer than `max_decoded_bytes` when unpacked.
-    #[error("longer than {0} bytes when unpacked; the rest is left")]
+    #[error("longer than {0} bytes when decompressed; the rest is ignored")]
     DecodedTooLong(usize),
     /// A sitemap's URL answers with a HTML page, usually an error page with status 200.
-    #[error("a HTML page in the place of a sitemap")]
+    #[error("an HTML page instead of a sitemap")]
     NotASitemap,
 }
 

@@ -36,7 +36,7 @@ impl std::str::FromStr for ScopeKind {
             "prefix" => Ok(Self::Prefix),
             "any" => Ok(Self::Any),
             _ => Err(format!(
-                "{word:?} is no scope; say host, domain, prefix or any"
+                "{word:?} is not a scope; use host, domain, prefix or any"
             )),
         }
     }
@@ -168,7 +168,9 @@ impl Scope {
             return if self.options.requisites {
                 Ok(())
             } else {
-                Err(denied("page requisites are not asked for".to_owned()))
+                Err(denied(
+                    "page requisites are not fetched (--requisites)".to_owned(),
+                ))
             };
         }
         self.is_near(link)?;
@@ -191,7 +193,7 @@ impl Scope {
                     return Ok(());
                 }
                 Err(denied(format!(
-                    "out of scope: domain {domain} is not among the seeds'"
+                    "out of scope: domain {domain} is not the domain of a seed"
                 )))
             }
             // A sitemap lies at the root even when the seed is a directory.
@@ -205,7 +207,7 @@ impl Scope {
                     return Ok(());
                 }
                 Err(denied(format!(
-                    "out of scope: {place} is not below a seed's directory"
+                    "out of scope: {place} is not below the directory of a seed"
                 )))
             }
             ScopeKind::Host | ScopeKind::Prefix => {
@@ -213,7 +215,7 @@ impl Scope {
                     return Ok(());
                 }
                 Err(denied(format!(
-                    "out of scope: host {host} is not among the seeds"
+                    "out of scope: host {host} is not the host of a seed"
                 )))
             }
         }
@@ -316,14 +318,14 @@ mod tests {
         assert_eq!(why(&host, "http://127.0.0.1/x"), "");
         assert_eq!(
             why(&host, "http://example.org/"),
-            "denied_policy: out of scope: host example.org is not among the seeds"
+            "denied_policy: out of scope: host example.org is not the host of a seed"
         );
         let domain = of(ScopeKind::Domain);
         assert_eq!(why(&domain, "http://a.b.example.org/"), "");
         assert_eq!(why(&domain, "http://127.0.0.1:9/"), "");
         assert_eq!(
             why(&domain, "http://x.example.net/"),
-            "denied_policy: out of scope: domain example.net is not among the seeds'"
+            "denied_policy: out of scope: domain example.net is not the domain of a seed"
         );
         assert_ne!(why(&domain, "http://127.0.0.2/"), "");
         let prefix = of(ScopeKind::Prefix);
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(why(&prefix, "http://127.0.0.1:8080/any"), "");
         assert_eq!(
             why(&prefix, "https://www.example.org/blo"),
-            "denied_policy: out of scope: www.example.org/blo is not below a seed's directory"
+            "denied_policy: out of scope: www.example.org/blo is not below the directory of a seed"
         );
         assert_ne!(why(&prefix, "http://127.0.0.1/any"), "");
         let sitemap = link(
@@ -402,7 +404,7 @@ mod tests {
         let refused = scope(ScopeOptions::default()).verdict(&picture);
         assert_eq!(
             refused.unwrap_err().reason,
-            "page requisites are not asked for"
+            "page requisites are not fetched (--requisites)"
         );
         let options = ScopeOptions {
             requisites: true,

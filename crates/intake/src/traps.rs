@@ -176,7 +176,7 @@ impl Traps {
             .map_or(0, |(_, copies)| copies);
         let query = url.query().unwrap_or_default();
         if queries::repeats(query) {
-            return Err(trap("a query that repeats itself".to_owned()));
+            return Err(trap("repeating query".to_owned()));
         }
         let pattern = Pattern::of(url);
         let mut state = self.state();

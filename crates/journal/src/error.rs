@@ -19,7 +19,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A segment does not hold what was written: run the check on the directory and restore the file if it can be.
-    #[error("{} is damaged at byte {offset}: {what}; `orbweaver check` lists all that is", path.display())]
+    #[error("{} is damaged at byte {offset}: {what}; `orbweaver check` lists all damage", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -29,7 +29,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The directory holds a journal of something else, or of another version: look at what wrote it.
-    #[error("{} is no journal of this kind or version", path.display())]
+    #[error("{} is not a journal of this kind and version", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -61,7 +61,7 @@ impl Used<'_> {
     /// What a budget leaves of which this much is used.
     pub fn room(&self, budget: &Budget, now: Timestamp) -> Room {
         let spent = |spent, amount: String| {
-            let reason = format!("the budget of {amount} for {} is spent", self.name);
+            let reason = format!("the budget of {amount} for {} is used up", self.name);
             Room::Spent(spent, Outcome::because(OutcomeClass::DeniedPolicy, reason))
         };
         if budget.bytes > 0 && self.bytes >= budget.bytes {

@@ -1,4 +1,4 @@
-//! How the process ends: one number per kind of ending, the same for every verb.
+//! How the process ends: one number per kind of ending, the same for every command.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use orbweaver_ring::{DirectoryError, Error, Kind};
 pub(crate) enum Ending {
     /// The work is done, or the limit that the user set was reached.
     Done = 0,
-    /// Something failed that should not.
+    /// An unexpected failure.
     Failed = 1,
     /// The command line, the configuration, or an input is wrong.
     BadInput = 2,
@@ -23,7 +23,7 @@ pub(crate) enum Ending {
     Disk = 5,
     /// Something in the crawl directory is damaged: `check` found it, or less than asked for could be read.
     Damaged = 6,
-    /// What was asked for is not there.
+    /// What was requested does not exist.
     NotFound = 7,
     /// The crawl has ended without a single page: no seed could be fetched.
     NoPage = 8,

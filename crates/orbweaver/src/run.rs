@@ -1,4 +1,4 @@
-//! A crawl run to its end before a person: progress, messages, signals, and the summary.
+//! A crawl run to its end on the command line: progress, messages, signals, and the summary.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(crate) fn run(builder: CrawlBuilder, show: Show, is_service: bool) -> Result
             return Err(Fatal::with(Ending::Interrupted, what));
         }
         progress.say(
-            "orbweaver: stopping; requests that are out may end, a second signal ends at once",
+            "orbweaver: stopping; waiting for requests in flight, a second signal ends at once",
         );
         crawl.stop();
     }
@@ -96,7 +96,7 @@ fn in_words(error: Error) -> anyhow::Error {
     match error {
         Error::NoSeeds { kept: Some(file) } => {
             let file = file.display();
-            Fatal::input(format!("{file} names no seeds any more; give them again"))
+            Fatal::input(format!("{file} has no seeds any more; give them again"))
         }
         Error::NoSeeds { kept: None } => Fatal::input(
             "nothing to crawl: give a URL, or --seeds FILE, or -o the directory of an earlier crawl",

@@ -1,4 +1,4 @@
-//! What a crawl did, in a few lines, and what to do with it.
+//! The summary that is printed when a crawl ends, and the commands to use next.
 
 use std::io::Write;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn lines(dir: &str, summary: &Summary) -> Vec<String> {
     let mut lines = vec![
         first_line(summary),
         format!(
-            "{} known, {} asked: {} done, {} failed, {} refused ({} out of scope), {} still queued",
+            "{} known, {} contacted: {} done, {} failed, {} refused ({} out of scope), {} still queued",
             counted(status.accepted, "URL"),
             counted(status.hosts, "host"),
             status.done,
@@ -62,13 +62,13 @@ fn lines(dir: &str, summary: &Summary) -> Vec<String> {
     if let Some(blocked) = status.hosts_seen.blocked.first() {
         let host = &blocked.host;
         lines.push(format!(
-            "blocked:           orbweaver ctl {dir} unblock {host}"
+            "hosts are blocked: orbweaver ctl {dir} unblock {host}"
         ));
     }
     lines.extend(to_resume(dir, summary));
-    lines.push(format!("what became of it: orbweaver outcomes {dir}"));
-    lines.push(format!("a page again:      orbweaver get {dir} URL"));
-    lines.push(format!("is it all sound:   orbweaver check {dir}"));
+    lines.push(format!("all outcomes:      orbweaver outcomes {dir}"));
+    lines.push(format!("print a page:      orbweaver get {dir} URL"));
+    lines.push(format!("verify it:         orbweaver check {dir}"));
     lines
 }
 
@@ -77,10 +77,10 @@ fn first_line(summary: &Summary) -> String {
         (true, ..) => "stopped".into(),
         (_, Some(limit), _) => format!("limit {} reached", flags(limit).0),
         (_, None, 0) => "finished".into(),
-        _ => "paused: what is left has to wait".into(),
+        _ => "ended early: the remaining URLs are not due yet".into(),
     };
     format!(
-        "{ended} after {}: {} in this run ({:.1}/s), {} received in all",
+        "{ended} after {}: {} in this run ({:.1}/s), {} received in total",
         human_duration(Duration::from_secs_f64(summary.seconds)),
         counted(summary.pages, "page"),
         summary.pages as f64 / summary.seconds.max(0.001),
@@ -98,7 +98,7 @@ fn to_resume(dir: &str, summary: &Summary) -> Vec<String> {
         (Some(limit @ Limit::Pages(_)), _) => {
             let (_, lift) = flags(limit);
             vec![format!(
-                "{plain} {lift}    (0: without the limit; or a higher one)"
+                "{plain} {lift}    (0 removes the limit; or give a higher one)"
             )]
         }
         (Some(limit @ Limit::Time(_)), _) => {
@@ -121,7 +121,7 @@ fn part_line(count: u64) -> Option<String> {
         _ => &format!("{count} documents are"),
     };
     Some(format!(
-        "{documents} archived whole, but only the beginning was read for links ([limits] max_decoded_bytes lifts it)"
+        "{documents} archived completely, but only the first part was searched for links ([limits] max_decoded_bytes raises the limit)"
     ))
 }
 
@@ -133,9 +133,7 @@ fn cut_line(summary: &Summary) -> Option<String> {
     } = summary.cut;
     let mut causes = Vec::new();
     if size > 0 {
-        causes.push(format!(
-            "{size} over the size limit (--max-size SIZE lifts it)"
-        ));
+        causes.push(format!("{size} over the size limit (--max-size raises it)"));
     }
     if time > 0 {
         causes.push(format!(

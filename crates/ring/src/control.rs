@@ -208,13 +208,13 @@ impl Control {
                 self.stop();
                 Ok(said(
                     n,
-                    "the crawl is stopping; requests that are out may end".into(),
+                    "the crawl is stopping; requests in flight may finish".into(),
                 ))
             }
             Question::Add { urls } => self.add(changes, &urls),
             Question::Reload => self.reload(changes),
             other => Err(Error::input(format!(
-                "this is no change: {}",
+                "not a change: {}",
                 json::line(&other)
             ))),
         }
@@ -260,7 +260,7 @@ impl Control {
         if let HostSetting::Gap(Some(_)) = change.setting {
             let settings = self.watch.settings();
             answer.details.push(format!(
-                "a Crawl-delay that asks for more is obeyed, and so is the limit of {} requests/s to its address",
+                "a longer Crawl-delay still applies, and so does the limit of {} requests/s per IP address",
                 settings.ip_rate
             ));
         }
@@ -301,7 +301,7 @@ impl Control {
         if known > 0 {
             let dir = self.dir.path().display();
             answer.details.push(format!(
-                "{known} of them known already; `orbweaver why {dir} URL` says what became of one"
+                "{known} of them already known; `orbweaver why {dir} URL` shows the state of one"
             ));
         }
         Ok(answer)
@@ -337,7 +337,7 @@ impl Control {
         let mut answer = said(n, Change::Reload { settings: live }.words());
         let waiting = later
             .into_iter()
-            .map(|change| format!("with the next start: {change}"));
+            .map(|change| format!("after the next start: {change}"));
         answer.details = waiting.collect();
         Ok(answer)
     }

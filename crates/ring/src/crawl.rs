@@ -62,7 +62,7 @@ impl Crawl {
                 let _over = over;
                 run(start, &tell)
             })
-            .context("cannot start the thread of the crawl")?;
+            .context("cannot start the crawl thread")?;
         match ready.recv() {
             Ok(control) => Ok(Self {
                 dir,
@@ -159,7 +159,7 @@ impl Crawl {
     }
 
     fn join(&mut self) -> Result<Summary> {
-        let failed = || Error::Failed("the thread of the crawl failed".into());
+        let failed = || Error::Failed("the crawl thread failed".into());
         let thread = self.thread.take().ok_or_else(failed)?;
         thread.join().map_err(|_| failed())?
     }

@@ -15,7 +15,7 @@ pub enum Error {
         /// The file with the settings of an earlier run, which names none.
         kept: Option<std::path::PathBuf>,
     },
-    /// What was asked for is not there.
+    /// What was requested does not exist.
     #[error("{0}")]
     NotFound(String),
     /// The question needs a crawl that runs.
@@ -25,7 +25,7 @@ pub enum Error {
     #[error("{0}")]
     Disk(String),
     /// The crawl is ending.
-    #[error("the crawl is ending and takes no more changes")]
+    #[error("the crawl is ending and accepts no more changes")]
     Ending,
     /// The settings are wrong.
     #[error(transparent)]
@@ -72,7 +72,7 @@ pub enum Error {
         /// What it said.
         message: String,
     },
-    /// Something failed that should not.
+    /// An unexpected failure.
     #[error("{0}")]
     Failed(String),
 }
@@ -81,7 +81,7 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Something failed that should not.
+    /// An unexpected failure.
     Failed = 1,
     /// A setting or a question is wrong.
     Input = 2,
@@ -93,7 +93,7 @@ pub enum Kind {
     Disk = 5,
     /// Something on the disk is damaged.
     Damaged = 6,
-    /// What was asked for is not there.
+    /// What was requested does not exist.
     NotFound = 7,
 }
 
@@ -171,7 +171,7 @@ impl Error {
 fn where_kept(kept: &Option<std::path::PathBuf>) -> String {
     let kept = kept.as_ref();
     kept.map_or(String::new(), |file| {
-        format!(", and {} names none", file.display())
+        format!(", and {} has none", file.display())
     })
 }
 

@@ -100,8 +100,9 @@ impl Harvest {
         let (key, result) = (visit.candidate.key, &visit.result);
         if decision == Decision::PutBack {
             let reason = &result.outcome.reason;
-            self.notices
-                .add(format!("{reason}; what that broke off is asked for again"));
+            self.notices.add(format!(
+                "{reason}; the requests that this interrupted are retried"
+            ));
             let keys = vec![key];
             self.indexer.report(Event::Return { keys }, permit);
             return;
@@ -196,7 +197,7 @@ impl Harvest {
             .zip(result.exchange.as_ref())
             .filter(|(before, head)| revisit::shows_no_change(before, head));
         if same.is_none() {
-            let why = "HEAD shows a change, the page is asked for";
+            let why = "HEAD shows a change, the page is fetched";
             let outcome = Outcome::because(OutcomeClass::Deferred, why);
             return Event::Retry {
                 key,
@@ -280,9 +281,9 @@ fn report(visit: &Visit, outcome: Outcome, redirect: Option<String>) -> Report {
 /// The outcome of an attempt that will be repeated.
 fn put_off(result: &FetchResult, outcome: &Outcome) -> Outcome {
     let why = match result.status() {
-        Some(status) => format!("status {status}, asked again later"),
-        None if outcome.reason.is_empty() => format!("{}, asked again later", outcome.class),
-        None => format!("{}: {}, asked again later", outcome.class, outcome.reason),
+        Some(status) => format!("status {status}, will be retried"),
+        None if outcome.reason.is_empty() => format!("{}, will be retried", outcome.class),
+        None => format!("{}: {}, will be retried", outcome.class, outcome.reason),
     };
     Outcome::because(OutcomeClass::Deferred, why)
 }

@@ -197,7 +197,7 @@ impl Prepared {
             show,
             complain: Box::new(move |error| {
                 notices.add(format!(
-                    "the log cannot be written and lacks lines: {error}"
+                    "the request log cannot be written, some lines are missing: {error}"
                 ));
             }),
         };
@@ -206,7 +206,7 @@ impl Prepared {
             .name("log".into())
             .spawn(move || writer.run(&inbox))
             .map(Writing)
-            .context("cannot start the thread of the log")
+            .context("cannot start the log thread")
     }
 }
 

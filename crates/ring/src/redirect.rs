@@ -73,7 +73,7 @@ pub(crate) fn judge(
     let candidate = &visit.candidate;
     let (url, written) = location(&candidate.url, &visit.result, outlinks);
     let Some(url) = url else {
-        let reason = "the Location is no URL that can be followed";
+        let reason = "the Location header is not a URL that can be followed";
         return Redirect {
             outcome: refused(reason),
             target: written,

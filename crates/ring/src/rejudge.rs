@@ -112,7 +112,7 @@ impl Rejudge {
         let stored = match found {
             Ok(found) => found.document,
             Err(error) => {
-                warn!(%url, %error, "a page cannot be read from the archive and is asked for again");
+                warn!(%url, %error, "a page cannot be read from the archive and is fetched again");
                 None
             }
         };

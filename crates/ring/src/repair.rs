@@ -50,7 +50,6 @@ fn queue_unarchived(dir: &CrawlDir) -> Result<Option<String>> {
     }
     docs.sync()?;
     let count = counted(lost.len() as u64, "page");
-    Ok((!lost.is_empty()).then(|| {
-        format!("{count} that counted as fetched without being in the archive: queued again")
-    }))
+    Ok((!lost.is_empty())
+        .then(|| format!("{count} counted as fetched but not in the archive: queued again")))
 }

@@ -81,7 +81,7 @@ impl Following<'_> {
         let max = (limits.max_decoded_bytes + limits.max_header_bytes) as u64;
         let stored = match self.keep.read(place, max) {
             Err(damage) if damage.is_damage() => {
-                warn!(%url, %damage, "a page in the archive is damaged and is asked for again");
+                warn!(%url, %damage, "a page in the archive is damaged and is fetched again");
                 return Ok(());
             }
             stored => stored?,

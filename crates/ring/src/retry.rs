@@ -87,7 +87,7 @@ pub(crate) fn refusal(
     if outcome.class == OutcomeClass::FailedDns && made < options.attempts {
         let outcome = Outcome::because(
             OutcomeClass::Deferred,
-            format!("{}, asked again later", outcome.reason),
+            format!("{}, will be retried", outcome.reason),
         );
         return Event::Retry {
             key,

@@ -99,11 +99,11 @@ impl Start {
         for (most, what) in [
             (
                 descriptors.places,
-                "the limit on open files allows {} requests at once instead of {}; ulimit -n raises it",
+                "the limit on open files allows {} concurrent requests instead of {}; ulimit -n raises it",
             ),
             (
                 fetches,
-                "the memory budget allows {} requests at once instead of {}; --memory raises it",
+                "the memory budget allows {} concurrent requests instead of {}; --memory raises it",
             ),
         ] {
             let wanted = self.settings.concurrency;

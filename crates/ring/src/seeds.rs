@@ -122,7 +122,7 @@ fn sentence(seed: &CrawlUrl, outcome: &Outcome) -> String {
         reason => format!("{}: {reason}", outcome.class),
     };
     let help = help(outcome).map_or(String::new(), |help| format!("; {help}"));
-    format!("{} cannot be reached: {cause}{help}", seed.origin())
+    format!("{} is not reachable: {cause}{help}", seed.origin())
 }
 
 /// The flag that helps, or what to look at.
@@ -132,13 +132,13 @@ pub(crate) fn help(outcome: &Outcome) -> Option<&'static str> {
             "--ca FILE trusts the authority that signed its certificate, --insecure accepts any",
         ),
         OutcomeClass::DeniedPolicy if outcome.reason.contains("address") => {
-            Some("private addresses are asked only on request: --allow-net CIDR")
+            Some("requests to private addresses need --allow-net CIDR")
         }
         OutcomeClass::FailedDns => {
-            Some("check the name, or name another DNS server with --resolver ADDR:PORT")
+            Some("check the name, or use another DNS server with --resolver ADDR:PORT")
         }
         OutcomeClass::FailedConnect | OutcomeClass::FailedTimeout => {
-            Some("check host, port and network; it is asked again for a minute or so")
+            Some("check host, port and network; it is retried for about a minute")
         }
         _ => None,
     }

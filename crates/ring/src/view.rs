@@ -146,7 +146,7 @@ impl View {
                 None => Box::new(std::io::Cursor::new(check::read_index(&self.dir)?).lines()),
             };
         lines.try_for_each(|line| {
-            let line = line.context("cannot read what was found")?;
+            let line = line.context("cannot read the findings")?;
             if let Some(refused) = socket::refusal(line.as_bytes()) {
                 return Err(refused);
             }
@@ -208,7 +208,7 @@ impl View {
 /// Passes on what a running crawl lists. When it cannot go on, its last line says why.
 fn copy(answer: impl BufRead, out: &mut dyn Write) -> Result<()> {
     for line in answer.split(b'\n') {
-        let mut line = line.context("the crawl has ended while it answered")?;
+        let mut line = line.context("the crawl ended while it answered")?;
         if let Some(refused) = socket::refusal(&line) {
             return Err(refused);
         }

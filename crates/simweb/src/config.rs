@@ -33,7 +33,7 @@ pub struct SimConfig {
     pub seed: u64,
     /// Number of hosts, at least one.
     pub hosts: u32,
-    /// Pages of each host; their mean when `sizes` is Zipf.
+    /// Pages per host; their mean when `sizes` is Zipf.
     pub pages: u32,
     /// How the pages are spread over the hosts.
     pub sizes: Sizes,
@@ -61,7 +61,7 @@ pub struct SimConfig {
     pub gzip: bool,
     /// Milliseconds between a request and its answer; zero answers at once.
     pub latency_ms: u64,
-    /// Up to so many milliseconds more, the same for the same URL each time.
+    /// Additional random latency, up to this many milliseconds, the same for the same URL each time.
     pub jitter_ms: u64,
     /// How many hosts answer slowly.
     pub slow_hosts: u32,

@@ -48,7 +48,7 @@ use worker::Workers;
 #[derive(Debug, Error)]
 pub enum SimError {
     /// Settings that make no web; correct those that are named.
-    #[error("the settings make no web: {0}")]
+    #[error("invalid settings of the simulated web: {0}")]
     Config(String),
     /// A port cannot be listened on; choose another, or zero for any that is free.
     #[error("cannot listen on port {port}")]

@@ -125,7 +125,7 @@ impl Stats {
     pub fn faults(&self, limits: &VisitLimits) -> Vec<String> {
         let offences = [
             ("expected pages were not fetched", &self.missed),
-            ("pages were delivered again", &self.duplicates),
+            ("pages were delivered more than once", &self.duplicates),
             (
                 "requests came before robots.txt was answered",
                 &self.before_robots,
@@ -134,9 +134,12 @@ impl Stats {
                 "requests were forbidden by robots.txt",
                 &self.robots_violations,
             ),
-            ("requests were for paths nobody linked", &self.unlinked),
+            (
+                "requests were for paths that no page links to",
+                &self.unlinked,
+            ),
             ("requests went to the wrong address", &self.misdirected),
-            ("requests could not be read", &self.malformed),
+            ("requests could not be parsed", &self.malformed),
         ];
         let mut faults: Vec<String> = offences
             .into_iter()
@@ -151,7 +154,7 @@ impl Stats {
         ] {
             if limit.is_some_and(|limit| seen.requests > limit) {
                 faults.push(format!(
-                    "{} requests at once to one {kind}: {}",
+                    "{} concurrent requests to one {kind}: {}",
                     seen.requests, seen.at
                 ));
             }

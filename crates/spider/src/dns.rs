@@ -163,7 +163,7 @@ impl Resolver {
         };
         match landed {
             Some((answer, until)) => finish(answer, until),
-            None => Err(ResolveError::Broken("the lookup was given up".into())),
+            None => Err(ResolveError::Broken("the lookup was cancelled".into())),
         }
     }
 }
@@ -342,7 +342,7 @@ fn failure(error: &NetError) -> (Answer, Duration) {
             (Err(ResolveError::Broken(reason.into())), FAILURE_TTL)
         }
         NetError::Timeout => broken("the name servers did not answer in time"),
-        NetError::NoConnections => broken("no name server can be reached"),
+        NetError::NoConnections => broken("no name server is reachable"),
         // Other messages can quote bytes of the answer, which have no place in a log.
         _ => broken("the name servers gave no usable answer"),
     }

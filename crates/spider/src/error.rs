@@ -4,7 +4,9 @@
 #[derive(Debug, thiserror::Error)]
 pub enum SpiderError {
     /// The user agent cannot stand in a header. Use visible ASCII characters only.
-    #[error("the user agent has characters that cannot stand in a header; use visible ASCII only")]
+    #[error(
+        "the user agent has characters that are not allowed in a header; use printable ASCII only"
+    )]
     UserAgent,
     /// A further root certificate could not be read. Give a file with certificates in PEM form.
     #[error("the extra root certificates are not usable: {0}; give a file with PEM certificates")]

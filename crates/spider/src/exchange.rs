@@ -110,7 +110,7 @@ impl Errand<'_> {
             place.insert(spool).write(bytes).await
         };
         self.deadline.pause(work).await.map_err(|error| {
-            let what = format!("a large body could not be kept on disk: {error}");
+            let what = format!("a large body could not be written to disk: {error}");
             *self.ours = Some(what);
             Truncation::Disconnect
         })

@@ -116,7 +116,7 @@ impl Http1 {
         };
         let framing = Framing::of(body.size_hint().exact(), &head.headers);
         let Some(place) = self.expect_body(&head, framing, &mut errand) else {
-            return (Err(Failure::Protocol("no head in the answer")), false);
+            return (Err(Failure::Protocol("no response head")), false);
         };
         let mut cut = match body.is_end_stream() {
             true => None,
@@ -162,7 +162,7 @@ impl Http1 {
                 errand
                     .deadline
                     .poll(cx)
-                    .map(|()| Some(Err(Failure::Timeout("no answer in time"))))
+                    .map(|()| Some(Err(Failure::Timeout("no response in time"))))
             })
             .await;
             match starved {

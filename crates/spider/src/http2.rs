@@ -141,7 +141,7 @@ impl Http2 {
         let (head, mut body) = self.head(request, &mut errand, now).await?.into_parts();
         errand.times.first_byte = Some(now());
         if head.status.is_informational() {
-            return Err(Failure::Protocol("interim response in place of an answer"));
+            return Err(Failure::Protocol("interim response instead of a final one"));
         }
         errand.begin_body(head.status.as_u16(), &head.headers);
         let mut record = render_head(&head);
@@ -175,7 +175,7 @@ impl Http2 {
         errand: &mut Errand<'_>,
         now: &(dyn Fn() -> Timestamp + Sync),
     ) -> Result<http::Response<Incoming>, Failure> {
-        let timeout = Failure::Timeout("no answer in time");
+        let timeout = Failure::Timeout("no response in time");
         match errand.deadline.bound(self.sender.ready()).await {
             Some(Ok(())) => {}
             Some(Err(_)) => return Err(Failure::Unanswered),
@@ -195,7 +195,7 @@ impl Http2 {
         match result {
             Some(Ok(response)) => Ok(response),
             Some(Err(_)) if self.shared.meter.is_tripped() => {
-                Err(Failure::Protocol("more frames than an answer needs"))
+                Err(Failure::Protocol("too many frames for one response"))
             }
             Some(Err(_)) => Err(Failure::Unanswered),
             None => Err(timeout),

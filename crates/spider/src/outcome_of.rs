@@ -27,7 +27,7 @@ pub(crate) fn answer(answer: &Answer, request: &FetchRequest) -> Outcome {
         }
         Action::Violation => Outcome::because(
             OutcomeClass::FailedProtocol,
-            "interim status in place of an answer",
+            "interim status instead of a final one",
         ),
     }
 }
@@ -73,7 +73,7 @@ fn cut_reason(cut: Truncation) -> &'static str {
     match cut {
         Truncation::Length => "body over the size limit",
         Truncation::Time => "body not received in time",
-        Truncation::Disconnect => "body broke off",
+        Truncation::Disconnect => "body ended early",
     }
 }
 
@@ -81,7 +81,7 @@ fn cut_reason(cut: Truncation) -> &'static str {
 pub(crate) fn failure(failure: Failure) -> Option<Outcome> {
     Some(match failure {
         Failure::Unanswered => {
-            Outcome::because(OutcomeClass::FailedProtocol, "closed without an answer")
+            Outcome::because(OutcomeClass::FailedProtocol, "closed without a response")
         }
         Failure::Nowhere => {
             Outcome::because(OutcomeClass::RedirectRefused, "redirect target too long")
@@ -93,7 +93,7 @@ pub(crate) fn failure(failure: Failure) -> Option<Outcome> {
 }
 
 /// What is said of a document that is whole and was read in part.
-pub const IN_PART: &str = "only its beginning was read for links";
+pub const IN_PART: &str = "only its first part was searched for links";
 
 /// From here on, time in which nobody drove a fetch may be why it failed.
 pub(crate) const STALLED: Duration = Duration::from_secs(1);
@@ -131,6 +131,9 @@ pub(crate) fn blame(
         return Some(put_back("this process was stopped for a while".into()));
     }
     (hung_up && deadline.waited() >= WAITED).then(|| {
-        put_back("a server hung up while its answer waited for memory or disk here".into())
+        put_back(
+            "a server closed the connection while its response waited for memory or disk here"
+                .into(),
+        )
     })
 }

@@ -58,58 +58,62 @@ pub const TABLE: &[Row] = &[
     row(
         &[100..=199],
         Action::Violation,
-        "`failed_protocol` when it stands in place of an answer; asked again later",
+        "`failed_protocol` if no final response follows; retried",
     ),
-    row(&[200..=299], Action::Store, "the document is kept and read"),
+    row(
+        &[200..=299],
+        Action::Store,
+        "the document is archived and read",
+    ),
     row(
         &[304..=304],
         Action::Store,
-        "the document of the earlier visit is still good; unasked, an empty document",
+        "the document of the earlier visit is unchanged; without a conditional request, an empty document",
     ),
     row(
         &[301..=301, 308..=308],
         Action::Follow { permanent: true },
-        "the target comes back through the ring; on later visits it alone is asked for",
+        "the target is queued as a link; later visits request only the target",
     ),
     row(
         &[302..=303, 307..=307],
         Action::Follow { permanent: false },
-        "the target comes back through the ring; on later visits this URL is asked for again",
+        "the target is queued as a link; later visits request this URL again",
     ),
     row(
         &[300..=300, 305..=306, 309..=399],
         Action::GiveUp,
-        "`http_error`, not followed, not asked again",
+        "`http_error`, not followed, not retried",
     ),
     row(
         &[404..=404],
         Action::Missing,
-        "`http_error`, not asked again in this round; a later visit may find it",
+        "`http_error`, not retried; revisited with --recrawl",
     ),
     row(
         &[410..=410],
         Action::Gone,
-        "`http_error`, never asked for again",
+        "`http_error`, never requested again",
     ),
     row(
         &[401..=401, 407..=407, 511..=511],
         Action::GiveUp,
-        "`http_error`, not asked again: no name and no password is sent",
+        "`http_error`, not retried",
     ),
     row(
         &[403..=403, 451..=451],
         Action::GiveUp,
-        "`http_error`, not asked again: the server does not want to, or may not",
+        "`http_error`, not retried: the server refuses",
     ),
     row(
         &[429..=429, 503..=503],
         Action::Busy,
-        "asked again when Retry-After says, the whole host waiting as long; then `http_error`",
+        "retried at the time in Retry-After, with no other request to the host before it; then `http_error`",
     ),
     row(
         &[408..=408, 421..=421, 425..=425],
         Action::Retry,
-        "asked again later on another connection, then `http_error`",
+        "retried on another connection, then `http_error`",
     ),
     row(
         &[
@@ -121,22 +125,22 @@ pub const TABLE: &[Row] = &[
             520..=530,
         ],
         Action::Retry,
-        "asked again later, then `http_error`",
+        "retried, then `http_error`",
     ),
     row(
         &[400..=499],
         Action::GiveUp,
-        "every other 4xx, known or not: `http_error`, not asked again",
+        "every other 4xx, known or not: `http_error`, not retried",
     ),
     row(
         &[500..=599],
         Action::GiveUp,
-        "every other 5xx, known or not: `http_error`, not asked again",
+        "every other 5xx, known or not: `http_error`, not retried",
     ),
     row(
         &[0..=99, 600..=999],
         Action::GiveUp,
-        "no status of HTTP: `http_error`, not asked again",
+        "not an HTTP status: `http_error`, not retried",
     ),
 ];
 

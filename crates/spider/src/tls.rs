@@ -160,7 +160,7 @@ fn certificate_reason(problem: &CertificateError) -> &'static str {
         C::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             "self-signed certificate"
         }
-        C::BadEncoding => "certificate that cannot be read",
+        C::BadEncoding => "malformed certificate",
         C::BadSignature => "certificate with a wrong signature",
         _ => "bad certificate",
     }

@@ -448,6 +448,6 @@ fn difference(path: &Path, at: u64, expected: &IndexLine) -> String {
         Some((name, found, expected)) => {
             format!("the line says {name} {found:?}, the record says {expected:?}")
         }
-        None => "the line is not written the way it should be".to_owned(),
+        None => "the line is not in the canonical form".to_owned(),
     }
 }

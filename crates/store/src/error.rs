@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error)]
 pub enum StoreError {
     /// The disk is full: free some space; nothing acknowledged is lost and writing goes on by itself.
-    #[error("no space left for {}; free some space, then the crawl goes on", path.display())]
+    #[error("no space left for {}; free some space, then the crawl resumes", path.display())]
     Full {
         /// The file that could not grow.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum StoreError {
         source: Arc<io::Error>,
     },
     /// A file does not hold what it should: run the check on the directory, restore the file if it can be.
-    #[error("{} is damaged at byte {offset}: {what}; `orbweaver check` lists all that is", path.display())]
+    #[error("{} is damaged at byte {offset}: {what}; `orbweaver check` lists all damage", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -25,19 +25,21 @@ pub fn repair(dir: &Path) -> Result<Vec<String>, StoreError> {
     let recovery = reindex(&layout, &stems)?;
     let mut done = Vec::new();
     for file in &recovery.finished {
-        done.push(format!("{file} was left open and is finished"));
+        done.push(format!("{file} was left open and was finished"));
     }
     for file in &recovery.dropped {
-        done.push(format!("{file} held nothing whole and is removed"));
+        done.push(format!(
+            "{file} contained no complete record and was removed"
+        ));
     }
     for cut in &recovery.cuts {
         done.push(format!(
-            "{} ended in {} torn bytes, which are cut off",
+            "{} ended in {} torn bytes, which were cut off",
             cut.file, cut.bytes
         ));
     }
     for file in &recovery.reindexed {
-        done.push(format!("the CDXJ index of {file} was made again from it"));
+        done.push(format!("the CDXJ index of {file} was rebuilt from it"));
     }
     // What the new index leaves out is lost, and must not be lost in silence.
     done.extend(recovery.skipped.iter().map(ToString::to_string));

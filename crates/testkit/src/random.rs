@@ -11,7 +11,7 @@ use rand::{Rng, RngExt, SeedableRng};
 pub fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     let number = text.parse();
-    Some(number.unwrap_or_else(|_| panic!("{variable} is to be a number, not `{text}`")))
+    Some(number.unwrap_or_else(|_| panic!("{variable} must be a number, not `{text}`")))
 }
 
 /// Another seed each time, unless the variable says which. It is printed, for a test that fails shows what it printed.

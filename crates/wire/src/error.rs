@@ -41,7 +41,7 @@ pub enum WireError {
         source: std::io::Error,
     },
     /// The other side does not have the same key, or does not speak TLS: compare the key files.
-    #[error("no agreement on the key with {address}: {why}; both sides need the same Key_File")]
+    #[error("key exchange with {address} failed: {why}; both sides need the same Key_File")]
     Handshake {
         /// The other side.
         address: SocketAddr,
@@ -51,7 +51,7 @@ pub enum WireError {
     /// The other side ended the connection before the handshake was over: it may have no place left, or be stopping.
     /// It is tried again.
     #[error(
-        "{address} closed the connection before the handshake was over; its log says whether it has no place left"
+        "{address} closed the connection during the handshake; its log says whether it has too many connections"
     )]
     Closed {
         /// The other side.
@@ -68,7 +68,7 @@ pub enum WireError {
     /// So many connections waited to be recognised that one of them had to go. Daemons come through all the same; find
     /// out who connects from that address.
     #[error(
-        "too many connections wait to be recognised, {count} of them from {}; one of those was closed", address.ip()
+        "too many unauthenticated connections, {count} of them from {}; one of those was closed", address.ip()
     )]
     Crowded {
         /// The one that was closed.
@@ -77,7 +77,7 @@ pub enum WireError {
         count: usize,
     },
     /// Every place is taken by a daemon: stop some.
-    #[error("{address} was turned away: all {places} places are taken")]
+    #[error("{address} was refused: all {places} connections are in use")]
     Full {
         /// Who was turned away.
         address: SocketAddr,
@@ -85,7 +85,7 @@ pub enum WireError {
         places: usize,
     },
     /// Somebody who is no daemon spoke to a port without a key. Nothing of it was obeyed.
-    #[error("{address} was cut off: {why}")]
+    #[error("{address} was disconnected: {why}")]
     Stranger {
         /// Who it was.
         address: SocketAddr,

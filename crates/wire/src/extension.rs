@@ -127,7 +127,7 @@ impl ToSpider {
         }
         let bad = BadLine {
             trans: None,
-            why: "a word of the extension that makes no sense",
+            why: "an invalid message of the extension",
         };
         let rest: Vec<&str> = fields.take(5).collect();
         let read = match *rest.as_slice() {
@@ -248,7 +248,7 @@ impl Word {
         };
         read.ok_or(BadLine {
             trans: None,
-            why: "a word of the extension that makes no sense",
+            why: "an invalid message of the extension",
         })
     }
 }
@@ -290,7 +290,7 @@ fn escape(value: Option<&str>, out: &mut Vec<u8>) {
 }
 
 /// The value of a field. None when it is not well escaped; a value of none for `-`.
-#[allow(clippy::option_option, reason = "no value, and no legible value")]
+#[allow(clippy::option_option, reason = "a missing or malformed value")]
 fn unescape(field: &str) -> Option<Option<String>> {
     if field == "-" {
         return Some(None);

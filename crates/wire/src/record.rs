@@ -307,9 +307,9 @@ impl Verdict {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stored => "stored",
-            Self::AlreadyHad => "already had it",
+            Self::AlreadyHad => "duplicate",
             Self::Refused => "refused",
-            Self::TryLater => "try later",
+            Self::TryLater => "retry later",
         }
     }
 }

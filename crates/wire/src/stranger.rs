@@ -28,9 +28,9 @@ pub enum FirstWords {
     Foreign(&'static str),
 }
 
-const HTTP: &str = "it speaks HTTP, as a web page in a browser does; nothing of it was obeyed";
+const HTTP: &str = "it speaks HTTP, as a web page in a browser does; nothing was executed";
 const TLS: &str = "it speaks TLS, but this port has no key";
-const OTHER: &str = "its first words are not of this protocol; nothing of it was obeyed";
+const OTHER: &str = "its first bytes are not of this protocol; nothing was executed";
 
 /// Judges the first bytes, all that were heard so far.
 pub fn judge(service: Service, heard: &[u8]) -> FirstWords {

@@ -117,7 +117,7 @@ impl Blocks {
         };
         let next = next.map(|item| &item.key.user_key);
         let lost = match (&self.last, next) {
-            _ if self.behind => "what leads to its records; they can all be read".into(),
+            _ if self.behind => "its index block; all records can be read".into(),
             (None, None) => "all its records".into(),
             (Some(after), None) => format!("the records after key {}", hex(after)),
             (None, Some(before)) => format!("the records before key {}", hex(before)),

@@ -21,29 +21,29 @@ const MAX_SECRET: usize = 4096;
 
 /// Headers that the fetch itself has to decide, and what sets them instead.
 const OURS: [(&str, &str); 17] = [
-    ("host", "the URL says it"),
+    ("host", "it follows from the URL"),
     ("content-length", "a request has no body"),
     ("transfer-encoding", "a request has no body"),
-    ("connection", "connections are kept and shared"),
-    ("keep-alive", "connections are kept and shared"),
-    ("proxy-connection", "connections are kept and shared"),
-    ("upgrade", "connections are kept and shared"),
-    ("te", "bodies are archived as they come"),
+    ("connection", "connections are reused"),
+    ("keep-alive", "connections are reused"),
+    ("proxy-connection", "connections are reused"),
+    ("upgrade", "connections are reused"),
+    ("te", "bodies are archived as received"),
     ("trailer", "a request has no body"),
     ("expect", "a request has no body"),
-    ("accept-encoding", "it names what can be decoded"),
-    ("range", "pages are fetched whole"),
-    ("if-none-match", "it is sent on later visits"),
-    ("if-modified-since", "it is sent on later visits"),
+    ("accept-encoding", "it lists what can be decoded"),
+    ("range", "pages are fetched completely"),
+    ("if-none-match", "it is sent on revisits"),
+    ("if-modified-since", "it is sent on revisits"),
     (
         "user-agent",
-        "the setting user_agent says it, for robots.txt rules go by it",
+        "use the setting user_agent, which robots.txt rules refer to",
     ),
     (
         "authorization",
-        "the setting auth says it, which is kept secret",
+        "use the setting auth, which is kept secret",
     ),
-    ("proxy-authorization", "there is no proxy"),
+    ("proxy-authorization", "proxies are not supported"),
 ];
 
 /// Names the headers that cannot be sent.
@@ -57,7 +57,7 @@ pub(super) fn demand_headers(
     for (name, value) in headers {
         let path = format!("{path}.headers.{name:?}");
         let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
-            wrong.about(&path, "no header can have this name");
+            wrong.about(&path, "not a valid header name");
             continue;
         };
         if let Some((_, why)) = OURS.iter().find(|(ours, _)| *ours == header.as_str()) {
@@ -68,7 +68,7 @@ pub(super) fn demand_headers(
         let again = headers
             .keys()
             .filter(|other| other.eq_ignore_ascii_case(name));
-        let must = "is written twice, in small and in large letters";
+        let must = "is given twice, in lower and upper case";
         wrong.demand(again.count() == 1, &path, must);
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn demand_auth(
         "must have one token",
     );
     let colon = user.as_deref().is_some_and(|user| user.contains(':'));
-    let must = "must not have a colon in it";
+    let must = "must not contain a colon";
     wrong.demand(!colon, &format!("{path}.user"), must);
     match header(auth) {
         Ok(_) => None,
@@ -199,7 +199,7 @@ pub(super) fn demand_limits(
     ] {
         let path = format!("{path}.limits.{key}");
         let fits = given.is_none_or(|given| (1..=usual).contains(&given));
-        let must = format!("must be above 0, and not above {usual}, which holds for all hosts");
+        let must = format!("must be above 0, and not above {usual}, the limit for all hosts");
         wrong.demand(fits, &path, &must);
     }
 }

@@ -133,13 +133,17 @@ impl Link {
                     info!(store = %connection.peer(), again = self.sent.len(), "connected to the store");
                     let answered = self.answered;
                     let why = self.talk(connection).await;
-                    warn!(why, unanswered = self.sent.len(), "store lost");
+                    warn!(
+                        why,
+                        unanswered = self.sent.len(),
+                        "connection to the store lost"
+                    );
                     // A store that takes connections and drops them is no better than none.
                     if self.answered > answered {
                         backoff.reset();
                     }
                 }
-                Err(error) => warn!(%error, "no store"),
+                Err(error) => warn!(%error, "no connection to the store; retrying"),
             }
             // Unanswered ones first, in their order.
             while let Some(outgoing) = self.sent.pop_back() {
@@ -229,7 +233,7 @@ impl Link {
             let asked = self.sent.iter().take(whole);
             let place = (asked.map(|outgoing| outgoing.doc_id)).position(|id| id == answer.doc_id);
             let outgoing = place.and_then(|place| self.sent.remove(place));
-            let outgoing = outgoing.ok_or("an answer without a question")?;
+            let outgoing = outgoing.ok_or("an answer without a record")?;
             self.settle(outgoing, answer);
         }
         Ok(())

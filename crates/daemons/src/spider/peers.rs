@@ -86,7 +86,9 @@ pub(super) async fn converse(
         // Nobody in particular.
         Ok(()) if !listener.is_known => {}
         Ok(()) => info!(peer = %address, open, dropped, "URL server disconnected"),
-        Err(error) => warn!(peer = %address, open, dropped, why = %error, "URL server lost"),
+        Err(error) => {
+            warn!(peer = %address, open, dropped, why = %error, "connection to the URL server lost")
+        }
     }
 }
 
@@ -224,7 +226,7 @@ impl Listener {
 
     async fn hear_extended(&mut self, said: ToSpider) {
         if matches!(self.agreement, Agreement::Open | Agreement::Plain) {
-            return self.complain("a word of an extension that was not agreed on");
+            return self.complain("a message of an extension that was not agreed on");
         }
         match said {
             ToSpider::If(trans, terms) => {

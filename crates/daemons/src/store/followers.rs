@@ -35,7 +35,7 @@ async fn follow(connection: Connection, store: Arc<Receiver>, door: DoorLog) {
     match ended {
         Err(error) if door.knows(&error) => {}
         Ok(()) => info!(%peer, "follower disconnected"),
-        Err(error) => warn!(%peer, "follower lost: {error:#}"),
+        Err(error) => warn!(%peer, "connection to the follower lost: {error:#}"),
     }
 }
 
@@ -88,7 +88,7 @@ async fn tell(
             let last = *durable.borrow();
             anyhow::ensure!(
                 position <= last,
-                "it has folded {position} results, but this store has only {last}: another store's?"
+                "it has processed {position} results, but this store has only {last}; is this another store?"
             );
             info!(position, last, "follower began");
             reading = Some(store.results().after(position)?);
@@ -121,7 +121,9 @@ fn next(reading: &mut Reading, store: &Receiver) -> Result<Option<[Bytes; 2]>> {
         return Ok(None);
     };
     let record = store.read_back(&entry)?;
-    let head = record.head().context("an entry that no record can spell")?;
+    let head = record
+        .head()
+        .context("a journal entry cannot be encoded as a record")?;
     let first = [
         &position.to_be_bytes()[..],
         &head,

@@ -164,7 +164,7 @@ impl Receiver {
             doc_id = record.doc_id,
             url = record.url,
             has_data,
-            "the URL of a record cannot be archived; it is entered without data"
+            "the URL of a record cannot be archived; the journal entry has no data"
         );
         let verdict = match has_data {
             true => Verdict::Refused,

@@ -60,7 +60,9 @@ async fn converse(connection: Connection, store: Arc<Receiver>, door: DoorLog) {
         // Nobody in particular.
         Ok(()) if !is_known => {}
         Ok(()) => info!(%peer, refused = complaints.total(), "spider disconnected"),
-        Err(error) => warn!(%peer, %error, refused = complaints.total(), "spider lost"),
+        Err(error) => {
+            warn!(%peer, %error, refused = complaints.total(), "connection to the spider lost")
+        }
     }
 }
 

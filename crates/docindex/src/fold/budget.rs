@@ -80,6 +80,6 @@ pub(super) fn refusal(spent: Spent, url: &CrawlUrl) -> Outcome {
         Spent::Bytes => "byte",
         Spent::Time => "time",
     };
-    let reason = format!("the {budget} budget of {} is spent", url.host());
+    let reason = format!("the {budget} budget of {} is used up", url.host());
     Outcome::because(OutcomeClass::DeniedPolicy, reason)
 }

@@ -447,7 +447,7 @@ impl<L: Log> Log for Flaky<L> {
                 self.log.append(expected, &Arc::new(vec![stranger]))?;
             }
         }
-        Err(LogError("no answer in time".into()))
+        Err(LogError("no response in time".into()))
     }
 
     fn next(&mut self, from: u64) -> Result<Option<(u64, Batch)>, LogError> {

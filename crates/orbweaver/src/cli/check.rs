@@ -1,4 +1,4 @@
-//! `orbweaver check`: is everything in a crawl directory what it should be?
+//! `orbweaver check`: verifies everything in a crawl directory.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ use orbweaver_store::Severity;
 
 use crate::exit::Ending;
 
-/// Check every WARC record, digest, CDXJ line, index entry, the ledger and the small files
+/// Verify every WARC record, digest, CDXJ line, index entry, the ledger and the settings files
 ///
-/// Says what is wrong and where, changes nothing, and ends with code 6 when something is. Works while the
-/// crawl runs: what is just being written is noted, not blamed.
+/// Reports each error with its place, changes nothing, and exits with code 6 if there is any. Works while the crawl runs:
+/// what is just being written is a note, not an error.
 ///
-/// With --repair, on a crawl that is not running, it first repairs what can be proven from the rest: CDXJ indexes from the
-/// WARC files, queue, counts and ledger from the records of the URLs; pages that are lost are queued again. Then it checks.
+/// With --repair, on a crawl that is not running, it first rebuilds what follows from other files: CDXJ indexes from the WARC
+/// files; queue, counts and ledger from the records of the URLs. Lost pages are queued again. Then it checks.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The directory of the crawl
+    /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Repair what can be proven before checking
+    /// Rebuild what can be rebuilt before checking
     #[arg(long)]
     repair: bool,
 }
@@ -77,8 +77,8 @@ impl Args {
         failed?;
         let index = self.index(&view, &mut out)?;
         let journal = self.journal(&dir, &mut out)?;
-        let papers = self.papers(&view, &mut out)?;
-        let errors = archive.errors + index.errors + journal.errors + papers;
+        let small_files = self.small_files(&view, &mut out)?;
+        let errors = archive.errors + index.errors + journal.errors + small_files;
         if self.json {
             let summary = serde_json::json!({
                 "files": archive.files, "records": archive.records, "captures": archive.captures,
@@ -101,7 +101,7 @@ impl Args {
                 counted(archive.lines, "CDXJ line"),
                 counted(index.urls, "URL"),
                 if errors == 0 {
-                    "all sound".into()
+                    "no errors".into()
                 } else {
                     counted(errors, "error")
                 },
@@ -115,7 +115,7 @@ impl Args {
     }
 
     /// The small files: settings, and the log of changes. How many errors they have.
-    fn papers(&self, view: &View, out: &mut dyn Write) -> Result<u64> {
+    fn small_files(&self, view: &View, out: &mut dyn Write) -> Result<u64> {
         let mut errors = 0;
         let mut tell = |place: &str, offset, what: &str| {
             errors += 1;

@@ -1,4 +1,4 @@
-//! `orbweaver crawl`: fetch sites, obey them, keep what they gave.
+//! `orbweaver crawl`: fetch sites into a crawl directory.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use crate::run::run;
 
 /// Crawl sites into a directory; run again on the same directory to resume
 ///
-/// Starts from the URLs given, follows links within the scope, obeys robots.txt, limits the request rate per
-/// host, and keeps every answer in WARC files with a CDXJ index. A crawl that was stopped or killed is resumed
-/// by the same command, or just by `orbweaver crawl -o DIR`: settings are kept in the directory, and a run
-/// that resumes says which of them limit, weaken or prolong it.
+/// Starts from the given URLs, follows links within the scope, obeys robots.txt, limits the request rate per
+/// host, and stores every response in WARC files with a CDXJ index. The same command resumes a crawl that was stopped or
+/// killed; `orbweaver crawl -o DIR` is enough, because the directory keeps the settings. A resumed run lists the kept
+/// settings that limit the crawl, weaken its checks or make it endless.
 // A negative number is a wrong number and not an unknown flag.
 #[derive(clap::Args, Debug)]
 #[command(allow_negative_numbers = true)]
@@ -27,7 +27,7 @@ Examples:
   orbweaver crawl https://example.org -o example/
   orbweaver crawl --seeds sites.txt --scope domain --depth 3 --contact mailto:me@example.org -o sites/
   orbweaver crawl -o example/                     resume
-  orbweaver status example/                       what it did so far")]
+  orbweaver status example/                       progress so far")]
 pub(crate) struct Args {
     /// Where to start; `example.org/page` means https
     #[arg(value_name = "URL")]
@@ -37,11 +37,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     seeds: Option<PathBuf>,
 
-    /// The directory of the crawl
+    /// The crawl directory
     #[arg(short, long, value_name = "DIR", default_value = "crawl")]
     output: PathBuf,
 
-    /// A TOML file with settings; flags win over it
+    /// A TOML file with settings; flags override it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -62,13 +62,13 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "What is shown")]
+#[command(next_help_heading = "Output")]
 pub(crate) struct ShowArgs {
-    /// How progress is shown: a live line on a terminal, plain lines, JSON lines, or not at all
+    /// How to show progress
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Progress::Auto)]
     progress: Progress,
 
-    /// Show the log too: one line for each request
+    /// Show the request log too: one line per request
     #[arg(short, long)]
     verbose: bool,
 }
@@ -83,7 +83,7 @@ impl ShowArgs {
 }
 
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "What belongs to the crawl")]
+#[command(next_help_heading = "Scope")]
 struct Scope {
     /// host: the seeds' hosts; domain: their registered domains; prefix: below their directories; any
     #[arg(long, value_name = "KIND", value_parser = ["host", "domain", "prefix", "any"])]
@@ -105,17 +105,17 @@ struct Scope {
     #[arg(long)]
     requisites: bool,
 
-    /// Leave out the sitemaps that robots.txt files name
+    /// Ignore the sitemaps that robots.txt files name
     #[arg(long)]
     no_sitemaps: bool,
 
-    /// Follow every link, also where a site looks endless: no rule against traps
+    /// Do not detect traps: follow every link, even where a site looks endless
     #[arg(long)]
     no_traps: bool,
 }
 
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "When to stop")]
+#[command(next_help_heading = "Limits of the crawl")]
 struct Stop {
     /// Stop when this many pages have been fetched, in all runs together; 0 means no limit
     #[arg(long, value_name = "N")]
@@ -131,13 +131,13 @@ struct Stop {
 }
 
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "When pages are visited again")]
+#[command(next_help_heading = "Revisiting pages")]
 struct Again {
-    /// Go on for ever: visit each page again when it is likely to have changed
+    /// Run until stopped, and revisit each page when it is likely to have changed
     #[arg(long)]
     recrawl: bool,
 
-    /// Do not, although an earlier run of this crawl did
+    /// Do not revisit pages, although an earlier run of this crawl did
     #[arg(long, conflicts_with = "recrawl")]
     no_recrawl: bool,
 
@@ -149,31 +149,31 @@ struct Again {
     #[arg(long, value_name = "TIME")]
     recrawl_max: Option<String>,
 
-    /// Ask with HEAD first, and for the page only when that shows a change
+    /// On a revisit send HEAD first, and GET only when that shows a change
     #[arg(long)]
     head_first: bool,
 }
 
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "How servers are asked")]
+#[command(next_help_heading = "Requests")]
 struct How {
     /// Requests per second to one host, and to one IP address; 0 means no limit [default: 1]
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
 
-    /// Requests at once to one host [default: 1]
+    /// Concurrent requests to one host [default: 1]
     #[arg(long, value_name = "N")]
     per_host: Option<u16>,
 
-    /// Requests at once to one IP address [default: as per host]
+    /// Concurrent requests to one IP address [default: same as --per-host]
     #[arg(long, value_name = "N")]
     per_ip: Option<u16>,
 
-    /// Requests at once in all [default: 512]
+    /// Concurrent requests in total [default: 512]
     #[arg(long, value_name = "N")]
     concurrency: Option<usize>,
 
-    /// Time for one fetch, such as 90s or 2m; a file can set less for the first byte (header_timeout_s) and between bytes (idle_timeout_s) [default: 30s]
+    /// Timeout of one fetch, such as 90s or 2m; a configuration file can set shorter ones for the response head (header_timeout_s) and for silence within the body (idle_timeout_s) [default: 30s]
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
 
@@ -181,11 +181,11 @@ struct How {
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
 
-    /// The largest document that is kept whole; more of it is cut off [default: 1G]
+    /// The largest document that is stored completely; longer ones are truncated [default: 1G]
     #[arg(long, value_name = "SIZE")]
     max_size: Option<String>,
 
-    /// A private network that may be asked all the same (repeatable)
+    /// Allow requests to this private network (repeatable)
     #[arg(long, value_name = "CIDR")]
     allow_net: Vec<String>,
 
@@ -197,19 +197,19 @@ struct How {
     #[arg(long, value_name = "URL")]
     contact: Option<String>,
 
-    /// Accept any TLS certificate; a run that resumes this crawl does so too, and says it
+    /// Accept any TLS certificate; kept for runs that resume this crawl, which then say so
     #[arg(long)]
     insecure: bool,
 
-    /// Check TLS certificates again, although an earlier run of this crawl did not
+    /// Verify TLS certificates, although an earlier run of this crawl did not
     #[arg(long, conflicts_with = "insecure")]
     no_insecure: bool,
 
-    /// Ask this DNS server instead of the system's
+    /// Use this DNS server instead of the system's
     #[arg(long, value_name = "ADDR:PORT")]
     resolver: Option<String>,
 
-    /// Trust the certificate authorities in this PEM file too, or the very server whose certificate it holds
+    /// Also trust the certificate authorities, or the server certificates, in this PEM file
     #[arg(long, value_name = "FILE")]
     ca: Option<String>,
 }

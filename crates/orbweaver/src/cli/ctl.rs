@@ -1,4 +1,4 @@
-//! `orbweaver ctl`: steer a crawl while it runs.
+//! `orbweaver ctl`: control a crawl while it runs.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ use orbweaver_ring::{Question, View, json};
 
 use crate::exit::Ending;
 
-/// Steer a running crawl: pause it, block a host, add seeds
+/// Control a running crawl: pause it, block a host, add seeds
 ///
-/// Every change is written with its time to changes.jsonl in the crawl directory before it takes effect;
-/// `log` lists them and `undo` takes one back. Blocks and rates of hosts survive restarts, and can also be
-/// changed while no crawl runs; a pause ends with the process.
+/// Every change is logged with its time to changes.jsonl in the crawl directory before it takes effect; `log` lists the
+/// changes and `undo` reverts one. Blocked hosts and host rates survive restarts and can also be changed while no crawl
+/// runs; a pause ends with the process.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ Examples:
   orbweaver ctl example/ add https://example.org/more
   orbweaver ctl example/ undo 3")]
 pub(crate) struct Args {
-    /// The directory of the crawl
+    /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
@@ -40,31 +40,31 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Let no more requests out; those that are out may end
+    /// Send no more requests; those in flight may finish
     Pause,
-    /// Let requests out again
+    /// Send requests again
     Resume,
-    /// End the crawl as SIGTERM does; the same command resumes it
+    /// Stop the crawl like SIGTERM; the command that started it resumes it
     Stop,
-    /// Ask nothing more of a host; its URLs wait
+    /// Send no more requests to a host; its URLs stay queued
     Block {
         /// The host
         #[arg(value_name = "HOST")]
         host: String,
     },
-    /// Ask a host again
+    /// Send requests to a blocked host again
     Unblock {
         /// The host
         #[arg(value_name = "HOST")]
         host: String,
     },
-    /// Give a host a rate of its own; a longer Crawl-delay is obeyed all the same
+    /// Set the request rate of a host; a longer Crawl-delay is still obeyed
     Rate {
         /// The host
         #[arg(value_name = "HOST")]
         host: String,
 
-        /// Requests per second, 0 for no limit, or `default` for the crawl's own rate
+        /// Requests per second, 0 for no limit, or `default` for the rate of the crawl
         #[arg(value_name = "R", value_parser = rate)]
         rate: Rate,
     },
@@ -74,11 +74,11 @@ enum What {
         #[arg(value_name = "URL", required = true)]
         urls: Vec<String>,
     },
-    /// Read the settings again: rates, budgets and scope take effect at once, the rest is named
+    /// Read the settings again: rates, budgets and scope take effect at once; settings that need a restart are listed
     Reload,
     /// List the changes
     Log,
-    /// Take a change back
+    /// Revert a change
     Undo {
         /// Its number in the log
         #[arg(value_name = "N")]
@@ -137,7 +137,7 @@ fn log(view: &View, as_json: bool) -> Result<Ending> {
         }
         let undoes = entry
             .undoes
-            .map(|n| format!(", which takes back {n}"))
+            .map(|n| format!(", reverts {n}"))
             .unwrap_or_default();
         writeln!(
             out,

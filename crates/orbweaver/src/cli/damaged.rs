@@ -1,4 +1,4 @@
-//! What those verbs say that read a crawl directory of which not everything can be read.
+//! Messages of the commands that read a damaged crawl directory.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::exit::Ending;
 /// Places that are named; `check` lists all.
 const NAMED: usize = 20;
 
-/// Names on standard error what could not be read of the index, and what to do about it; how to end.
+/// Lists on standard error the damaged places of the index and what to do about them. Returns how to end.
 pub(crate) fn index(damage: &[Damage], dir: &Path) -> Ending {
     let places = damage.iter().map(|damage| format!("index/{damage}"));
     tell(places, || {
@@ -21,13 +21,13 @@ pub(crate) fn index(damage: &[Damage], dir: &Path) -> Ending {
             count => format!("{count} places"),
         };
         format!(
-            "the index is damaged in {places}, and what is shown is what can be read; \
-             run `orbweaver crawl -o {dir}`: it saves the rest and fetches again what is lost"
+            "the index is damaged in {places}, and only what can be read is shown; \
+             `orbweaver crawl -o {dir}` recovers the rest and fetches lost pages again"
         )
     })
 }
 
-/// Names places on standard error, then says what to do; how to end.
+/// Lists places on standard error, then the advice. Returns how to end.
 pub(crate) fn tell(
     places: impl ExactSizeIterator<Item = impl Display>,
     advice: impl FnOnce() -> String,

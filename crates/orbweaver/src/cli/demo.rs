@@ -13,14 +13,14 @@ use super::crawl::ShowArgs;
 use crate::exit::{Ending, Fatal};
 use crate::run::run;
 
-/// Crawl a simulated web on this machine, offline, and show what came of it
+/// Crawl a simulated web on this machine, offline, and show the result
 ///
-/// Serves forty small sites on loopback, crawls all of them with robots.txt, politeness and archive as for
-/// real sites, and ends with what the servers counted and what the crawler recorded. Takes about half a
+/// Serves forty small sites on loopback and crawls them like real ones, with robots.txt, rate limits and an
+/// archive. At the end it shows what the servers counted and what the crawler recorded. Takes about half a
 /// minute.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The directory of the crawl; an earlier demo there is replaced, and nothing else
+    /// The crawl directory; an earlier demo there is replaced, anything else is left alone
     #[arg(short, long, value_name = "DIR", default_value = "demo")]
     output: PathBuf,
 
@@ -45,13 +45,13 @@ impl Args {
         let mut out = std::io::stdout();
         writeln!(
             out,
-            "a simulated web: 40 hosts with {} pages on port {} of 127.0.0.0/8",
+            "simulated web: 40 hosts with {} pages on port {} of 127.0.0.0/8",
             sim.expected_pages().count(),
             sim.http_port()
         )?;
         writeln!(
             out,
-            "the same by hand, while this runs: orbweaver crawl {} --scope any --allow-net 127.0.0.0/8 --rate {RATE} -o by-hand\n",
+            "to crawl it yourself while this runs: orbweaver crawl {} --scope any --allow-net 127.0.0.0/8 --rate {RATE} -o by-hand\n",
             seeds.join(" ")
         )?;
         let crawl = Crawl::builder(self.output)
@@ -73,7 +73,7 @@ impl Args {
         let faults = stats.faults(&limits);
         writeln!(
             out,
-            "\nas the servers counted: {} requests, {} distinct pages, {} fetched twice, {} before robots.txt, {} against it",
+            "\ncounted by the servers: {} requests, {} distinct pages, {} duplicates, {} before robots.txt, {} robots.txt violations",
             stats.requests,
             stats.fetched,
             stats.duplicates.count,

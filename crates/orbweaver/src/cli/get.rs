@@ -1,4 +1,4 @@
-//! `orbweaver get`: a page out of the archive.
+//! `orbweaver get`: a page from the archive.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use orbweaver_store::StoredExchange;
 use super::damaged;
 use crate::exit::{Ending, Fatal};
 
-/// Print a page as it was fetched last
+/// Print the last capture of a page
 ///
-/// Prints the body with transfer and content encoding undone. Works while the crawl runs. A capture that is damaged
-/// is named on standard error, an older one is printed in its place, and the exit code is 6.
+/// Prints the body with transfer and content encoding decoded. Works while the crawl runs. If the capture is damaged, that
+/// is reported on standard error, an older capture is printed instead, and the exit code is 6.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The directory of the crawl
+    /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
@@ -27,11 +27,11 @@ pub(crate) struct Args {
     #[arg(value_name = "URL")]
     url: String,
 
-    /// Print the head of the response too
+    /// Print the status line and headers of the response too
     #[arg(short = 'i', long)]
     head: bool,
 
-    /// Print the response message byte for byte as it was received
+    /// Print the response exactly as it was received
     #[arg(long, conflicts_with = "head")]
     raw: bool,
 }

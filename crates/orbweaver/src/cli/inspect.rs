@@ -15,12 +15,11 @@ use orbweaver_robots::Robots;
 
 use crate::exit::{Ending, Fatal};
 
-/// Show what one parser makes of an input
+/// Show the output of one parser for an input
 ///
-/// Reads a file or standard input and prints JSON; a captured conversation of two daemons (wire) is printed
-/// in words, one line per message. With --batch every line of the input is a JSON question
-/// and every line of the output its answer, in order; a question that cannot be read is answered with
-/// {"error": …}.
+/// Reads a file or standard input and prints JSON; captured traffic between two daemons (wire) is printed as text, one line
+/// per message. With --batch every line of the input is a JSON question and every line of the output its answer, in order;
+/// a question that cannot be parsed is answered with {"error": …}.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Questions and answers of --batch:
@@ -39,7 +38,8 @@ pub(crate) struct Args {
     #[arg(value_enum)]
     what: What,
 
-    /// The input; standard input when left out, or -
+    /// The input; standard input if not given, or -
+
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["line", "store", "answers", "results"])]
     batch: bool,
 
-    /// wire: the line protocol, both sides; the default for what begins like text
+    /// wire: the line protocol, both directions; the default for input that begins like text
     #[arg(long, group = "protocol")]
     line: bool,
 
@@ -59,11 +59,11 @@ pub(crate) struct Args {
     #[arg(long, group = "protocol")]
     answers: bool,
 
-    /// wire: results from a store to a URL server, or what that says
+    /// wire: results from a store to a URL server, or the URL server's messages
     #[arg(long, group = "protocol")]
     results: bool,
 
-    /// The URL that the input came from, or that is asked about
+    /// The URL of the input, or the URL to test
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
@@ -76,13 +76,13 @@ pub(crate) struct Args {
 enum What {
     /// The canonical form, SURT key, host and registered domain of each line
     Url,
-    /// Whether a robots.txt allows --url, by which rule
+    /// Whether a robots.txt allows --url, and by which rule
     Robots,
     /// The links of a page
     Links,
     /// The URLs of a sitemap
     Sitemap,
-    /// A captured conversation of two daemons, one direction of it
+    /// Captured traffic between two daemons, one direction
     Wire,
 }
 

@@ -1,4 +1,4 @@
-//! The command line: one file a verb.
+//! The command line: one file per command.
 
 pub(crate) mod check;
 pub(crate) mod crawl;
@@ -23,17 +23,17 @@ use crate::exit::Ending;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done: nothing is left to do, or a limit that you set was reached
-  1  something failed that should not
+  1  internal error, or an unexpected failure
   2  the command line, the configuration, or an input is wrong
   3  stopped by a signal; the same command resumes
-  4  the crawl directory cannot be used: in use, of another version, no crawl, not
-     readable for this user, or removed meanwhile; or no crawl runs, where one must
+  4  the crawl directory cannot be used: in use, another version, not a crawl, not
+     readable for this user, or removed meanwhile; or the command needs a running crawl
   5  the disk is full, read-only, or failing; what was acknowledged is safe
-  6  something is damaged: check found it, or what was printed is what can be read
-  7  what was asked for is not there
+  6  something is damaged: check found an error, or only a part could be printed
+  7  what was requested does not exist
   8  the crawl ended without a page: no seed could be fetched";
 
-/// A web crawler for one machine or a hundred.
+/// A web crawler: polite, resumable, archiving to WARC
 #[derive(Parser, Debug)]
 #[command(name = "orbweaver", version, about, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(propagate_version = true, arg_required_else_help = true)]

@@ -1,4 +1,4 @@
-//! `orbweaver outcomes`: what became of each URL, as JSON lines.
+//! `orbweaver outcomes`: the outcome of each URL, as JSON lines.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -10,14 +10,15 @@ use orbweaver_ring::View;
 use super::damaged;
 use crate::exit::Ending;
 
-/// List every URL and what became of it, one JSON object per line
+/// List every URL with its outcome, one JSON object per line
 ///
 /// Fields: url, class, out_of_scope, status, time, ip, bytes, ms, attempts, redirect, reason, depth, kind, via, type,
-/// digest, archive (docs/formats/json-lines.md explains them). A URL that was not asked for yet has the class `queued`; one that waits for a repetition has `deferred`. Where the index is damaged,
-/// the rest is listed, each damaged place is named on standard error, and the exit code is 6.
+/// digest, archive (docs/formats/json-lines.md explains them). A URL without an attempt
+/// has the class `queued`; one that waits for a retry has `deferred`. If the index is damaged, what can be read is listed,
+/// each damaged place is named on standard error, and the exit code is 6.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The directory of the crawl
+    /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

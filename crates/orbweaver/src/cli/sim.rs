@@ -1,4 +1,4 @@
-//! `orbweaver sim`: the simulated web, to try things on.
+//! `orbweaver sim`: the simulated web, for experiments.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,33 +13,33 @@ use crate::exit::{Ending, Fatal};
 /// Serve a simulated web on loopback until stopped
 ///
 /// Every host is an address in 127.0.0.0/8, or, with --ips, a name that the DNS server of the simulation
-/// knows. The simulation counts what its visitors do: ask the control address for /stats, /seeds or
-/// /pages, or POST /reset. It prints its addresses as one JSON line when it is ready.
+/// knows. The simulation counts what its visitors do: GET /stats, /seeds or /pages from the control address, or
+/// POST /reset. It prints its addresses as one JSON line when it is ready.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:
   orbweaver sim --hosts 20 --pages 100 --port 8080 &
   orbweaver crawl http://127.10.0.1:8080/ --scope any --allow-net 127.0.0.0/8 --rate 0 -o try/
 
-With --shapes honest sites are added that are easily taken for something else, and /pages names every page that a
-complete crawl fetches:
+With --shapes it adds legitimate sites that are easily mistaken for traps or copies; /pages lists every page
+that a complete crawl fetches:
   orbweaver sim --hosts 1 --pages 1 --shapes all --no-sitemaps --port 8080 &
 
-With --hostile DIR another web is served, which misbehaves in every way it can. DIR gets seeds.txt and
-ca.pem, and visits.jsonl when it is stopped: for each case what it does, what a good crawler records,
-and what came.
+With --hostile DIR it serves a web that violates the protocols in many ways. DIR gets seeds.txt and
+ca.pem, and visits.jsonl when it is stopped: for each case the misbehaviour, the expected outcome, and
+the requests received.
   orbweaver crawl --seeds DIR/seeds.txt --ca DIR/ca.pem --resolver ADDR --scope any \\
     --allow-net 127.90.0.0/16 -o try/")]
 pub(crate) struct Args {
-    /// A TOML file with every setting of the simulation; flags win over it
+    /// A TOML file with every setting of the simulation; flags override it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Serve the web that misbehaves instead, and write its files into this folder
+    /// Serve the misbehaving web instead, and write its files into this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "seed", "hosts", "pages", "zipf", "ips", "page_bytes", "latency_ms", "jitter_ms", "shapes", "traps", "no_sitemaps", "port", "control_port"])]
     hostile: Option<PathBuf>,
 
-    /// What everything random follows from
+    /// Seed of the random numbers
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -47,11 +47,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     hosts: Option<u32>,
 
-    /// Pages of each host
+    /// Pages per host
     #[arg(long, value_name = "N")]
     pages: Option<u32>,
 
-    /// Spread the pages by Zipf's law instead of equally
+    /// Distribute the pages over the hosts by Zipf's law instead of equally
     #[arg(long)]
     zipf: bool,
 
@@ -63,19 +63,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     page_bytes: Option<usize>,
 
-    /// Milliseconds until a page is answered
+    /// Latency of each response, in milliseconds
     #[arg(long, value_name = "MS")]
     latency_ms: Option<u64>,
 
-    /// Up to so many milliseconds more
+    /// Additional random latency, up to this many milliseconds
     #[arg(long, value_name = "MS")]
     jitter_ms: Option<u64>,
 
-    /// Add honest sites of these shapes, or `all`: fragments, catalogue, gallery, facets, chain, folders, apex, seeds
+    /// Add legitimate sites of these unusual shapes, or `all`: fragments, catalogue, gallery, facets, chain, folders, apex, seeds
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     shapes: Vec<String>,
 
-    /// Add six sites without end, each with twenty honest pages
+    /// Add six endless sites, each with twenty real pages
     #[arg(long)]
     traps: bool,
 
@@ -121,7 +121,7 @@ impl Args {
                 })?;
                 toml::from_str(&text).map_err(|error| {
                     Fatal::input(format!(
-                        "{} is no valid simulation: {error}",
+                        "{} is not a valid simulation: {error}",
                         path.display()
                     ))
                 })?

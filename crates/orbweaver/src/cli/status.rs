@@ -1,4 +1,4 @@
-//! `orbweaver status`: where a crawl stands.
+//! `orbweaver status`: the state of a crawl.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use orbweaver_ring::{HostLine, Status, View, json};
 use super::damaged;
 use crate::exit::Ending;
 
-/// Show where a crawl stands, running or not
+/// Show the state of a crawl, running or not
 ///
-/// Counts of URLs by what became of them, hosts by state, and the hosts that stand out: those that wait or
-/// are blocked, the slowest, and those with most failed attempts.
+/// Counts of URLs by outcome, hosts by state, and a few hosts by name: those that wait or are blocked, the slowest, and
+/// those with most failed attempts.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The directory of the crawl
+    /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
@@ -78,14 +78,14 @@ fn print_hosts(status: &Status, out: &mut dyn Write) -> Result<()> {
     let states = &status.hosts_seen.by_state;
     writeln!(
         out,
-        "hosts      {} asked; {} ready, {} waiting, {} blocked, {} done",
+        "hosts      {} contacted; {} ready, {} waiting, {} blocked, {} done",
         status.hosts, states.ready, states.waiting, states.blocked, states.done
     )?;
     if let Some(serving) = &status.serving {
         writeln!(
             out,
-            "in work    {}, {} in flight: {} wait for their time, {} for an answer, {} for an \
-             address's turn, {} for robots.txt, {} for DNS",
+            "active     {}, {} in flight: {} wait for the rate limit, {} for a response, {} for their \
+             IP address, {} for robots.txt, {} for DNS",
             counted(serving.hosts as u64, "host"),
             counted(serving.in_flight as u64, "request"),
             serving.waiting_for_time,
@@ -105,7 +105,7 @@ fn print_hosts(status: &Status, out: &mut dyn Write) -> Result<()> {
     })?;
     print_list(out, "slowest", &seen.slowest, |line| {
         let requests = counted(line.requests.into(), "request");
-        format!("{} ms per answer, {requests}", line.ms)
+        format!("{} ms per response, {requests}", line.ms)
     })?;
     print_list(out, "failing", &seen.failing, |line| {
         let failed = counted(line.failed.into(), "failed attempt");

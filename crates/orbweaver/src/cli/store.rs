@@ -9,14 +9,13 @@ use orbweaver_daemons::store;
 
 use crate::exit::Ending;
 
-/// Keep what spiders send: archive it, journal it, pass it on
+/// Run the store daemon: archives what spiders send, and passes results on
 ///
-/// Listens on Store_Host:Store_Port for spiders, archives each record in WARC files with a CDXJ index,
-/// enters it in a journal, and answers when both are on disk. Listens on Results_Port for the URL server,
-/// which hears every result in order. Nothing that was answered is lost by a crash. `get` and `check` work
-/// on its directory, also while it runs.
+/// Listens on Store_Host:Store_Port for spiders, archives each record in WARC files with a CDXJ index, adds it to a journal,
+/// and acknowledges it when both are on disk. Listens on Results_Port for the URL server, which receives every result in
+/// order. A crash loses nothing that was acknowledged. `get` and `check` work on its directory, also while it runs.
 ///
-/// Ends in order on SIGINT or SIGTERM, with code 3.
+/// Shuts down cleanly on SIGINT or SIGTERM, with code 3.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Settings:
@@ -26,14 +25,14 @@ Settings:
   Key_File       a file of at least 32 secret bytes, mode 600, the    none
                  same for all daemons; without it only loopback
                  is listened on
-  Dir            where everything is kept                             store
-  Max_Doc_Size   bytes of a body that are kept                        8388608
+  Dir            the directory of archive and journal                 store
+  Max_Doc_Size   bytes of a body that are stored                      8388608
   Rotate         size at which a WARC file is closed                  1G
-  Memory         bytes of records that are received at once           128M
+  Memory         bytes of records in memory                           128M
   Workers        threads                                              half the cores
 
-The file is TOML, as for `orbweaver crawl -c`; all daemons can share one. Names may be written in small letters; docs/formats/config.md
-has the sections and keys that they stand for.
+The file is TOML, as for `orbweaver crawl -c`; all daemons can share one. Names may be in lower case;
+docs/formats/config.md has the sections and keys that they stand for.
 
 Example:
   printf 'Dir = \"/var/lib/orbweaver\"\\n' > store.toml

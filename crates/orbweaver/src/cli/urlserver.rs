@@ -13,12 +13,12 @@ use crate::exit::{Ending, Fatal};
 use crate::progress::Show;
 use crate::run::run;
 
-/// Keep the doc index and the queues of a crawl, and order URLs from spiders
+/// Run the URL server daemon: doc index, queues and politeness; orders URLs from spiders
 ///
-/// Connects to the spiders and sends them one URL per line; robots.txt, gaps and windows for hosts and addresses are
-/// kept here. Results come from the store; their links go into the doc index. An order of which nothing is heard for
-/// Timeout_Spider_Status is sent again; when a spider is gone, the others get its orders. It runs until it is told to stop:
-/// on SIGINT, SIGTERM or `orbweaver ctl Index_Dir stop` it ends in order, with code 3.
+/// Connects to the spiders and sends them one URL per line; robots.txt and the rate limits per host and IP address are
+/// handled here. Results come from the store; their links go into the doc index. An order without a status message for
+/// Timeout_Spider_Status is sent again; if a spider is not reachable, the others get its orders. It runs until it is stopped:
+/// on SIGINT, SIGTERM or `orbweaver ctl Index_Dir stop` it shuts down cleanly, with code 3.
 ///
 /// `status`, `why`, `outcomes` and `ctl` work on Index_Dir; `get` and `check` on the directory of the store.
 #[derive(clap::Args, Debug)]
@@ -26,36 +26,36 @@ use crate::run::run;
 Settings:
   Spider_Host            where the spider listens                        127.0.0.1
   Spider_Port            its port                                        8701
-  Spiders                further ones, as [\"host:port\", …]              []
-  Mode                   push: orders go out as they are ready;          push
-                         pull: as many as spiders asked for with GET
-  Timeout_Spider_Status  seconds without a word after which an order     60
-                         is sent again; twice the spider's
-                         Timeout_Update or more
-  Queue_Count            hosts that are served at the same time          2048
-  Queue_Len              URLs held in RAM for one host                   64
-  Req_Host_Concurrent    orders at once for one host                     1
-  Req_Host_Per_Sec       orders per second for one host                  1
+  Spiders                more spiders, as [\"host:port\", …]              []
+  Mode                   push: orders are sent when they are ready;      push
+                         pull: as many as spiders requested with GET
+  Timeout_Spider_Status  seconds without a message after which an       60
+                         order is sent again; at least twice the
+                         spider's Timeout_Update
+  Queue_Count            hosts with a queue at the same time             2048
+  Queue_Len              URLs held in RAM per host                       64
+  Req_Host_Concurrent    concurrent orders per host                      1
+  Req_Host_Per_Sec       orders per second per host                      1
   Store_Host             where the store listens; without Store_Host     none
-                         and Results_Port no results are read, and a
-                         DONE is all that is known of a document
+                         and Results_Port no results are read, and
+                         only DONE is known of a document
   Results_Port           the store's port for results                    8703
   Key_File               a file of at least 32 secret bytes, mode 600,   none
                          the same for all daemons
   Index_Dir              the directory of the doc index                  urlserver
-  Concurrency            orders at once in all; how many of them one     512
-                         spider gets is learnt from its answers
+  Concurrency            concurrent orders in total; how many of them    512
+                         one spider gets follows from its answers
   seeds, [scope], …      any setting of `orbweaver crawl -c`
 
-The file is TOML, as for `orbweaver crawl -c`; all daemons can share one. Names may be written in small letters; docs/formats/config.md
-has the sections and keys that they stand for.
+The file is TOML, as for `orbweaver crawl -c`; all daemons can share one. Names may be in lower case;
+docs/formats/config.md has the sections and keys that they stand for.
 
 Example:
   printf 'Store_Host = \"127.0.0.1\"\\n' > daemons.toml
   orbweaver store -c daemons.toml & orbweaver spider -c daemons.toml &
   orbweaver urlserver -c daemons.toml https://example.org")]
 pub(crate) struct Args {
-    /// Where to start, besides the seeds in the file
+    /// Seeds, in addition to those in the file
     #[arg(value_name = "URL")]
     urls: Vec<String>,
 

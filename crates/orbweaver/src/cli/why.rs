@@ -1,4 +1,4 @@
-//! `orbweaver why`: why a URL stands where it stands, and why a crawl is not faster.
+//! `orbweaver why`: the state of a URL explained, and what limits the speed of a crawl.
 
 mod words;
 
@@ -14,19 +14,18 @@ use orbweaver_ring::{Slow, View, Why, json};
 use super::damaged;
 use crate::exit::Ending;
 
-/// Explain what became of a URL, or what limits the speed
+/// Explain the state of a URL, or what limits the speed
 ///
-/// For a URL: who linked to it, what scope and robots.txt say, where it waits and for what, the earliest
-/// time, every attempt, and where it lies in the archive. Works on a running and on a finished crawl; a URL
-/// that is not known is explained too. With --slow: what limits a running crawl, by how much, and the setting
-/// that would change it.
+/// For a URL: which page linked to it, what scope and robots.txt say, where it waits and for what, the earliest time of its
+/// request, every attempt, and its place in the archive. Works on running and ended crawls, and for unknown URLs. With
+/// --slow: what limits a running crawl, by how much, and which setting would change that.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   orbweaver why example/ https://example.org/page
   orbweaver why example/ --slow")]
 pub(crate) struct Args {
-    /// The directory of the crawl
+    /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
@@ -34,7 +33,7 @@ pub(crate) struct Args {
     #[arg(value_name = "URL", required_unless_present = "slow")]
     url: Option<String>,
 
-    /// Say what limits the speed of a running crawl
+    /// Show what limits the speed of a running crawl
     #[arg(long, conflicts_with = "url")]
     slow: bool,
 
@@ -78,12 +77,12 @@ fn slow_lines(slow: &Slow) -> Vec<String> {
     let mut lines = vec![
         format!("limit      {}: {}", slow.limit, slow.sentence),
         format!(
-            "now        {:.1} pages/s, {} requests out, {} hosts in work",
+            "now        {:.1} pages/s, {} requests in flight, {} active hosts",
             slow.pages_per_second, slow.in_flight, slow.hosts
         ),
     ];
     if let Some(setting) = &slow.setting {
-        lines.push(format!("to change  {setting}"));
+        lines.push(format!("setting    {setting}"));
     }
     lines
 }

@@ -72,7 +72,7 @@ fn a_long_retry_after_outlives_the_run() {
     assert_eq!(site.asked("/later"), 1, "asked again before its time");
     let fates = place.fates();
     let later = fates.verdict(&site.url("/later"));
-    assert_eq!(later, ("deferred", "status 503, asked again later"));
+    assert_eq!(later, ("deferred", "status 503, will be retried"));
     let status = place.status();
     assert!(status.balanced && status.queued == 1, "{status:?}");
     place.check();

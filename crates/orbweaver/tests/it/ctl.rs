@@ -193,7 +193,7 @@ fn a_host_gets_a_rate_of_its_own() {
     let said = ctl(&place, &["rate", &host, "5"]);
     assert_eq!(
         said["said"],
-        format!("rate of {host}: 5 requests/s (was the crawl's own rate)")
+        format!("rate of {host}: 5 requests/s (was the rate of the crawl)")
     );
     let rate = || json(&["why", place.arg(), &site.url("/"), "--json"])["host"].clone();
     assert_eq!(
@@ -270,7 +270,10 @@ fn settings_are_read_again() {
     );
     let said = ctl(&place, &["reload"]);
     assert_eq!(said["said"], "reloaded: exclude [] → [\"/shut\"]");
-    assert_eq!(said["details"][0], "with the next start: concurrency 9 → 7");
+    assert_eq!(
+        said["details"][0],
+        "after the next start: concurrency 9 → 7"
+    );
     gate.open();
     crawl.wait().expect(0);
     assert_eq!(site.pages(), ["/", "/open"]);
@@ -319,7 +322,7 @@ fn changes_are_logged_and_can_be_taken_back() {
     assert!(kept[0]["at"].as_str().unwrap().ends_with('Z'));
     let log = run(["ctl", place.arg(), "log"]).expect(0).out();
     assert!(log.contains(&format!("blocked {host}")), "{log}");
-    assert!(log.contains("which takes back 1"), "{log}");
+    assert!(log.contains("reverts 1"), "{log}");
 }
 
 /// Over a whole simulated web: whatever is steered, every page comes once.

@@ -60,7 +60,7 @@ fn a_start_that_is_refused_changes_nothing() {
     // Nor does a demo replace it when it does not run.
     let demo = run(["demo", "-o", place.arg(), "--progress", "off"]).expect(4);
     assert!(
-        demo.complaint().contains("`demo` did not make"),
+        demo.complaint().contains("`demo` did not create"),
         "{}",
         demo.complaint()
     );
@@ -158,7 +158,7 @@ fn a_seed_that_cannot_be_reached_is_named_at_once_with_its_cause() {
     let line = crawl.line().unwrap();
     for word in [
         &address.to_string(),
-        "cannot be reached",
+        "is not reachable",
         "connection refused",
     ] {
         assert!(line.contains(word), "{word}: {line}");

@@ -76,7 +76,7 @@ fn a_redirect_out_of_scope_is_refused_and_not_asked_for() {
     });
     let place = Place::new();
     let fates = place.crawl_to_the_end(&[&site.url("/")]);
-    let reason = "out of scope: host 127.1.0.4 is not among the seeds";
+    let reason = "out of scope: host 127.1.0.4 is not the host of a seed";
     let refused = fates.of(&site.url("/go"));
     assert_eq!(refused.class, "redirect_refused");
     assert_eq!(refused.why(), format!("its target is refused: {reason}"));

@@ -185,7 +185,7 @@ fn rules_that_cannot_be_had_deny_everything() {
         assert_eq!(site.pages(), Vec::<String>::new());
         assert_eq!(site.asked("/robots.txt"), 5);
         let why = run(["why", place.arg(), &site.url("/")]).expect(0).out();
-        assert!(why.contains("another try not before"), "{why}");
+        assert!(why.contains("retried not before"), "{why}");
     }
     assert_eq!(recovers.pages(), ["/", "/open"]);
 }

@@ -51,7 +51,7 @@ fn host_is_the_usual_scope() {
         fates.verdict(&other.url("/page")),
         (
             "denied_policy",
-            "out of scope: host 127.4.0.2 is not among the seeds"
+            "out of scope: host 127.4.0.2 is not the host of a seed"
         )
     );
 }
@@ -74,7 +74,9 @@ fn prefix_stays_below_the_directory_of_the_seed() {
     assert_eq!(sorted(site.pages()), below);
     let (class, why) = fates.verdict(&site.url("/elsewhere/b"));
     assert_eq!(class, "denied_policy");
-    assert!(why.starts_with("out of scope: ") && why.ends_with(" is not below a seed's directory"));
+    assert!(
+        why.starts_with("out of scope: ") && why.ends_with(" is not below the directory of a seed")
+    );
     assert_eq!(other.log().len(), 0);
 }
 
@@ -182,7 +184,7 @@ fn a_host_is_asked_for_exactly_its_budget() {
         assert_eq!(site.pages().len(), 7);
     }
     for site in &sites {
-        let reason = format!("the budget of 7 pages for {} is spent", site.ip());
+        let reason = format!("the budget of 7 pages for {} is used up", site.ip());
         let spent = fates.iter().filter(|fate| fate.why() == reason);
         assert_eq!(spent.count(), 34, "{fates:#?}");
     }

@@ -422,7 +422,7 @@ fn a_crowd_without_the_key_does_not_lock_daemons_out() {
     running.running.signal(Signal::TERM);
     let log = running.running.wait().expect(3).stderr;
     assert!(
-        log.contains("too many connections wait") && !log.contains("Key_File"),
+        log.contains("too many unauthenticated connections") && !log.contains("Key_File"),
         "{log}"
     );
     stop(spider);

@@ -141,9 +141,9 @@ fn the_words_tell_the_same() {
     for part in [
         "state      done",
         &format!("linked by  {}", site.url("/a")),
-        &format!("which {} links to", site.url("/")),
-        "scope host: its host is a seed's",
-        "allowed: no line is about it; Crawl-delay 0.05 s (status 200, fetched 20",
+        &format!("linked by {}", site.url("/")),
+        "scope host: its host is the host of a seed",
+        "allowed: no rule matches; Crawl-delay 0.05 s (status 200, fetched 20",
         "outcome    success, status 200",
         "archive    warc/",
     ] {
@@ -194,7 +194,7 @@ fn a_running_crawl_says_where_a_url_is_and_what_it_waits_for() {
     assert_eq!(out["place"], "with the spider");
     let waits_for = out["waits_for"].as_str().unwrap();
     assert!(
-        waits_for.starts_with(&format!("the answer of {}", site.ip())),
+        waits_for.starts_with(&format!("the response of {}", site.ip())),
         "{waits_for}"
     );
     assert!(out["since"].is_string());
@@ -230,7 +230,7 @@ fn a_crawl_that_is_polite_says_that_this_is_its_limit() {
     until("a page of it waits for the gap", || {
         let waiting = why(&place, &site.url("/29"));
         let waits_for = waiting["waits_for"].as_str().unwrap_or_default();
-        waits_for == "the gap of 0.5 s between two requests to its host"
+        waits_for == "the rate limit of its host: 0.5 s between two requests"
             && waiting["earliest"].is_string()
     });
     let answer = slow();
@@ -239,7 +239,7 @@ fn a_crawl_that_is_polite_says_that_this_is_its_limit() {
         (&"politeness".into(), &2.0.into())
     );
     let said = run(["why", place.arg(), "--slow"]).expect(0).out();
-    assert!(said.contains("to change  `--rate`"), "{said}");
+    assert!(said.contains("setting    `--rate`"), "{said}");
     run(["ctl", place.arg(), "stop"]).expect(0);
     crawl.wait().expect(3);
 }

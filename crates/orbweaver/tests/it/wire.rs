@@ -267,7 +267,7 @@ fn the_extension_in_words() {
             "give 8 up unless its request is written",
             "give 8 up",
             "8 given up",
-            "damaged: a word of the extension that makes no sense: \"IF 7 ?\"",
+            "damaged: an invalid message of the extension: \"IF 7 ?\"",
         ]
     );
 }
@@ -311,7 +311,7 @@ fn a_conversation_of_records_in_words() {
         shown,
         [
             "0: document 42: stored",
-            "5: document 43: already had it",
+            "5: document 43: duplicate",
             "10: document 44: refused",
             "15: document 0: try later",
             "20: damaged: document 7: 9 is no verdict",

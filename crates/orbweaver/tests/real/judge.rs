@@ -107,7 +107,7 @@ fn repeats(manner: Manner, crawl: &Crawl, asked: &HashMap<String, usize>) -> Opt
         .filter(|(_, times)| **times > 1)
         .map(|(target, times)| format!("{target} {times} times"))
         .collect();
-    list("fetched twice", &meaning, lines)
+    list("duplicates", &meaning, lines)
 }
 
 fn differing(

@@ -237,7 +237,7 @@ fn a_difference_is_seen() {
         &format!("    {lost} · success"),
         "only in reader (1)",
         "    /page/another.html (<a> of /page/",
-        "fetched twice (1)",
+        "duplicates (1)",
         "    /page/9.html 2 times",
         "archived otherwise (2)",
         "    /page/8.html: 200 with digest 2222",

@@ -79,7 +79,7 @@ impl Change {
             }),
             Self::Stop => Err("`orbweaver crawl -o DIR` resumes a crawl that was stopped"),
             Self::Add { .. } => {
-                Err("a URL that is known stays known; block its host to keep it from being fetched")
+                Err("a known URL stays known; block its host to prevent fetching it")
             }
             Self::Reload { .. } => Err("change the settings back and reload them"),
         }
@@ -90,7 +90,7 @@ impl Change {
         let rate = |rate: &Option<f64>| match rate {
             Some(0.0) => "no limit".to_owned(),
             Some(rate) => format!("{rate} requests/s"),
-            None => "the crawl's own rate".to_owned(),
+            None => "the rate of the crawl".to_owned(),
         };
         match self {
             Self::Paused { paused: true, .. } => "paused".into(),
@@ -227,13 +227,13 @@ impl Changes {
         };
         if let Some(by) = entries.iter().find(|later| later.undoes == Some(n)) {
             return Err(Error::input(format!(
-                "change {n} was taken back already, by change {}",
+                "change {n} was already reverted, by change {}",
                 by.n
             )));
         }
         entry.change.inverse().map_err(|why| {
             let why = why.replace("DIR", &self.dir());
-            Error::input(format!("change {n} cannot be taken back: {why}"))
+            Error::input(format!("change {n} cannot be reverted: {why}"))
         })
     }
 

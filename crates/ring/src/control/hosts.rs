@@ -48,7 +48,7 @@ impl HostChange {
         let host = host_name(text)?;
         let Some(record) = reader.host(&host)? else {
             return Err(Error::not_found(format!(
-                "this crawl knows no host {host}; no URL of it was ever found"
+                "host {host} is not known in this crawl; no URL of it was found"
             )));
         };
         let (change, setting) = match (question, blocked) {
@@ -138,14 +138,14 @@ fn host_name(text: &str) -> Result<String> {
         false => parse_seed(&format!("http://{text}/"), &canonicalizer),
     };
     url.map(|url| url.host().to_owned())
-        .map_err(|error| Error::input(format!("`{text}` is no host: {error}")))
+        .map_err(|error| Error::input(format!("`{text}` is not a host: {error}")))
 }
 
 /// The time between two requests at a rate.
 fn gap_of(rate: f64) -> Result<Duration> {
     if !(0.0..=1e6).contains(&rate) || (rate > 0.0 && rate < 1e-6) {
         return Err(Error::input(
-            "a rate is 0 (no limit) or a number of requests per second up to a million",
+            "a rate is 0 (no limit) or a number of requests per second, at most a million",
         ));
     }
     Ok(match rate {

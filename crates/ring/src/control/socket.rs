@@ -129,7 +129,11 @@ fn serve(
     BufReader::new(stream.take(MAX_QUESTION)).read_line(&mut line)?;
     let mut out = BufWriter::new(stream);
     let answered = serde_json::from_str(&line)
-        .map_err(|error| Error::input(format!("the crawl does not understand this: {error}")))
+        .map_err(|error| {
+            Error::input(format!(
+                "the crawl does not understand the request: {error}"
+            ))
+        })
         .and_then(|question| answer(question, &mut out));
     if let Err(error) = answered {
         let refusal = Refusal {
@@ -153,7 +157,7 @@ pub(crate) fn ask(dir: &CrawlDir, question: &Question) -> Result<Option<impl Buf
         Err(_) => return Ok(None),
     };
     let line = json::line(question);
-    writeln!(&stream, "{line}").context("the crawl is just ending; try again")?;
+    writeln!(&stream, "{line}").context("the crawl is ending; try again")?;
     Ok(Some(BufReader::new(stream)))
 }
 
@@ -168,13 +172,13 @@ pub(crate) fn ask_one<T: DeserializeOwned>(
     let mut line = String::new();
     answer
         .read_line(&mut line)
-        .context("the crawl is just ending and gave no answer; try again")?;
+        .context("the crawl is ending and gave no answer; try again")?;
     if let Some(refused) = refusal(line.as_bytes()) {
         return Err(refused);
     }
     let read = serde_json::from_str(&line);
     read.map(Some)
-        .map_err(|_| Error::Failed("the crawl is just ending and gave no answer; try again".into()))
+        .map_err(|_| Error::Failed("the crawl is ending and gave no answer; try again".into()))
 }
 
 /// What a line of an answer refuses, if it does.

@@ -262,7 +262,7 @@ impl Line {
                     orders = silence.lost,
                     at_work = silence.at_work,
                     times,
-                    "a spider says nothing of some orders for Timeout_Spider_Status; they are sent again"
+                    "a spider sent no status of some orders for Timeout_Spider_Status; they are sent again"
                 );
             }
         }
@@ -378,7 +378,7 @@ impl Line {
     /// whoever runs a URL server without a store has taken that upon himself, and is warned at the start.
     async fn end_unseen(&mut self, mut over: Over, order: Order) {
         if let Subject::Page(candidate) = order.subject {
-            let said = "a spider said DONE; what came of it is with its store";
+            let said = "a spider sent DONE; its store has the result";
             let report = Report {
                 outcome: Outcome::because(OutcomeClass::Success, said),
                 ip: Some(order.ip),

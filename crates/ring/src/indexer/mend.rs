@@ -56,7 +56,7 @@ impl Mender {
             }
             thread::sleep(MENDING);
         }
-        warn!("the doc index is at work again");
+        warn!("the doc index works again");
         Ok(())
     }
 

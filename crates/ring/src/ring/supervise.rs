@@ -84,7 +84,7 @@ impl Ring {
         harvest.seeds().look(elapsed, answers, harvest.notices());
         if let Some(what) = self.shortages.take() {
             harvest.notices().add(format!(
-                "this machine has no connection to spare ({what}); requests wait for one, and no server is blamed: ulimit -n, or a lower --concurrency"
+                "this machine is out of connections ({what}); requests wait for one and do not count as failed: raise ulimit -n, or lower --concurrency"
             ));
         }
         let trouble = self.watch.trouble();

@@ -37,7 +37,7 @@ pub enum IndexLine {
 
 impl IndexLine {
     fn write(&self, out: &mut dyn Write) -> Result<()> {
-        writeln!(out, "{}", json::line(self)).context("cannot write what was found")
+        writeln!(out, "{}", json::line(self)).context("cannot write the findings")
     }
 }
 

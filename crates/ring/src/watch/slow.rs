@@ -94,7 +94,7 @@ fn find(facts: &Facts, settings: &Settings) -> Limit {
     }
     if census.paused {
         let sentence = format!(
-            "an operator has paused the crawl; {} requests are still out",
+            "an operator paused the crawl; {} requests are still in flight",
             census.orders
         );
         return limit("paused", sentence, Some("`orbweaver ctl DIR resume`"));
@@ -102,7 +102,7 @@ fn find(facts: &Facts, settings: &Settings) -> Limit {
     let workers = settings.workers;
     // The workers and, at full load, the threads of index and store beside them.
     if facts.busy > 0.85 * workers as f64 {
-        let sentence = format!("{:.1} cores are in use with {workers} workers", facts.busy);
+        let sentence = format!("{:.1} cores are in use by {workers} workers", facts.busy);
         return limit(
             "CPU",
             sentence,
@@ -120,22 +120,22 @@ fn find(facts: &Facts, settings: &Settings) -> Limit {
     match (census.bottleneck, facts.next_try) {
         (_, Some(seconds)) if census.orders == 0 && facts.queued == 0 => limit(
             &format!("recrawl (next visit in {seconds} s)"),
-            format!("every page is as new as it has to be; the next visit is due in {seconds} s"),
+            format!("no page is due; the next visit is due in {seconds} s"),
             Some("`--recrawl-min` and `--recrawl-max`"),
         ),
         (_, Some(seconds)) if census.orders == 0 => limit(
             &format!("politeness (next try in {seconds} s)"),
             format!(
-                "{} URLs are left, and their hosts want to be asked in {seconds} s at the earliest",
+                "{} URLs are left, and their hosts accept requests in {seconds} s at the earliest",
                 facts.queued
             ),
-            Some("`[retry] delay_s`, unless a server has asked for the wait (Retry-After)"),
+            Some("`[retry] delay_s`, unless the wait comes from a server (Retry-After)"),
         ),
         (Bottleneck::Politeness, _) => politeness(census, settings),
         (Bottleneck::Sockets, _) => limit(
             "sockets",
             format!(
-                "{} of {} requests are out",
+                "{} of {} requests are in flight",
                 census.orders, settings.concurrency
             ),
             Some("`--concurrency`"),
@@ -157,9 +157,9 @@ fn find(facts: &Facts, settings: &Settings) -> Limit {
             Some("`orbweaver ctl DIR unblock HOST`"),
         ),
         (Bottleneck::Candidates, _) => limit(
-            "nothing left to ask",
+            "no URLs left",
             format!(
-                "{} requests are out and no other URL is at hand",
+                "{} requests are in flight and no other URL is queued",
                 census.orders
             ),
             Some("more seeds (`orbweaver ctl DIR add URL`) or a wider `--scope`"),
@@ -189,12 +189,12 @@ fn politeness(census: &Census, settings: &Settings) -> Limit {
                     allowed(
                         ceiling,
                         &format!(
-                            "at {} requests/s a host these {hosts} hosts allow",
+                            "at {} requests/s per host these {hosts} hosts allow",
                             settings.host_rate
                         )
                     ),
                 ),
-                "`--rate`, where the sites' owners agree and no Crawl-delay asks for more; for slow hosts `[politeness] slow_factor`",
+                "`--rate`, if the site owners agree and no Crawl-delay is longer; for slow hosts `[politeness] slow_factor`",
                 ceiling,
             )
         }
@@ -202,11 +202,11 @@ fn politeness(census: &Census, settings: &Settings) -> Limit {
             let ceiling = ceiling(census.addresses, settings.ip_rate);
             (
                 format!(
-                    "{count} of {hosts} hosts wait for the turn of an address that they share{}",
+                    "{count} of {hosts} hosts wait for an IP address that they share{}",
                     allowed(
                         ceiling,
                         &format!(
-                            "at {} requests/s an address these {} addresses allow",
+                            "at {} requests/s per address these {} addresses allow",
                             settings.ip_rate, census.addresses
                         )
                     ),
@@ -217,15 +217,15 @@ fn politeness(census: &Census, settings: &Settings) -> Limit {
         }
         2 => (
             format!("{count} of {hosts} hosts wait for their robots.txt"),
-            "none: robots.txt comes first, and a host without an answer is asked again a little later",
+            "none: robots.txt is fetched first, and retried if the host does not answer",
             None,
         ),
         _ => (
             format!(
-                "{count} of {hosts} hosts are asked just now, each for {} at once",
+                "{count} of {hosts} hosts have requests in flight, {} per host",
                 settings.per_host
             ),
-            "`--per-host`, where the sites' owners agree",
+            "`--per-host`, if the site owners agree",
             None,
         ),
     };
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(slow.limit, "politeness");
         assert_eq!(
             slow.sentence,
-            "37 of 40 hosts wait for their next request; at 1 requests/s a host these 40 hosts allow at most 40.0 pages/s"
+            "37 of 40 hosts wait for their next request; at 1 requests/s per host these 40 hosts allow at most 40.0 pages/s"
         );
         assert_eq!(slow.at_most, Some(40.0));
         assert!(slow.setting.unwrap().contains("--rate"));
@@ -300,7 +300,7 @@ mod tests {
                     ..sockets.clone()
                 },
                 "CPU",
-                "1.9 cores are in use with 2 workers",
+                "1.9 cores are in use by 2 workers",
             ),
             (
                 Facts {

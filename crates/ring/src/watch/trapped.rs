@@ -94,8 +94,8 @@ impl Bounded {
             return Vec::new();
         }
         let mut notices = vec![format!(
-            "the rules against traps left out {}; if that cuts an honest site, --no-traps fetches them, \
-             or a setting in [traps]",
+            "trap detection left out {}; if these are real pages, --no-traps fetches them, \
+             or adjust [traps]",
             counted(left_out, "URL")
         )];
         let mut families: Vec<&Family> = self.families.values().collect();

@@ -350,10 +350,10 @@ fn accepting_rule(link: &Link, settings: &Settings) -> String {
     let near = match (link.kind, options.kind) {
         (LinkKind::Seed, _) => "it is a seed",
         (kind, _) if kind.is_requisite() => "pages are fetched with their requisites",
-        (_, ScopeKind::Host) => "scope host: its host is a seed's",
-        (_, ScopeKind::Domain) => "scope domain: its registered domain is a seed's",
-        (_, ScopeKind::Prefix) => "scope prefix: it lies below a seed's directory",
-        (_, ScopeKind::Any) => "scope any: every URL is taken",
+        (_, ScopeKind::Host) => "scope host: its host is the host of a seed",
+        (_, ScopeKind::Domain) => "scope domain: its registered domain is that of a seed",
+        (_, ScopeKind::Prefix) => "scope prefix: it is below the directory of a seed",
+        (_, ScopeKind::Any) => "scope any: every URL is accepted",
     };
     let mut rule = near.to_owned();
     if let (Some(max), true) = (options.max_depth, link.kind != LinkKind::Seed) {

@@ -142,7 +142,7 @@ fn two_requests_at_once_are_two() {
     };
     let faults = stats.faults(&limits).join("\n");
     assert!(
-        faults.contains("2 requests at once to one host"),
+        faults.contains("2 concurrent requests to one host"),
         "{faults}"
     );
     assert!(

@@ -182,7 +182,7 @@ async fn a_fresh_connection_gets_no_second_try() {
     .await;
     let result = fetch(&spider(options()), &site.url("/")).await;
     assert_eq!(class(&result), C::FailedProtocol);
-    assert_eq!(result.outcome.reason, "closed without an answer");
+    assert_eq!(result.outcome.reason, "closed without a response");
     assert_eq!(site.connections(), 1);
 }
 

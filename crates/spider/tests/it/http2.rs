@@ -187,7 +187,7 @@ async fn a_server_that_never_reads_cannot_keep_the_connection() {
     let result = fetch(&spider, &url).await;
     // What is no answer has its limit in bytes, long before the time is up.
     assert_eq!(class(&result), C::FailedProtocol);
-    assert_eq!(result.outcome.reason, "more frames than an answer needs");
+    assert_eq!(result.outcome.reason, "too many frames for one response");
     assert!(result.wire_bytes < 1 << 20, "{}", result.wire_bytes);
     // It ends when the connection does; the spider is still there.
     server.await.unwrap();

@@ -296,7 +296,12 @@ async fn no_room_on_disk_is_not_the_servers_fault() {
     let site = Site::once(ok(&"d".repeat(3_000_000))).await;
     let result = fetch(&spider, &site.url("/")).await;
     assert!(result.is_put_back() && result.exchange.is_none());
-    assert!(result.outcome.reason.contains("could not be kept on disk"));
+    assert!(
+        result
+            .outcome
+            .reason
+            .contains("could not be written to disk")
+    );
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ pub fn check_results(dir: &Path, report: &mut dyn FnMut(Finding)) -> Result<u64,
         tell(severity, &found.file, found.offset, found.what);
     }
     for (position, file, end) in senseless {
-        let what = format!("entry {position} makes no sense");
+        let what = format!("entry {position} cannot be decoded");
         tell(Severity::Error, &file, Some(end), what);
     }
     // Looked at after the journal: what was entered had been archived before.

@@ -190,7 +190,7 @@ impl Reading {
         match Entry::read(payload) {
             Some(entry) => Ok(Some((position, entry))),
             None => {
-                let what = format!("entry {position} makes no sense");
+                let what = format!("entry {position} cannot be decoded");
                 let path = &self.results.shared.layout.results;
                 Err(StoreError::damaged(path, 0, what))
             }

@@ -121,7 +121,7 @@ impl Heart {
         }
         let held = Outcome::because(
             OutcomeClass::DeniedRobots,
-            "robots.txt: the host it moved to asks for patience",
+            "robots.txt: the host that it redirects to sent Retry-After",
         );
         let held = RobotsAnswer::Unreachable {
             outcome: held,

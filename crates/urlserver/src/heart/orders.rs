@@ -252,7 +252,7 @@ impl Heart {
             }
             let slow = Outcome::because(
                 OutcomeClass::DeniedRobots,
-                "robots.txt: the host it moved to is slow, and others wait",
+                "robots.txt: the host that it redirects to is slow",
             );
             let slow = RobotsAnswer::Unreachable {
                 outcome: slow,

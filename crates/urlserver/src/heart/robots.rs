@@ -38,7 +38,7 @@ const LEAST_CHANCE: Duration = Duration::from_secs(1);
 /// It does not grow beyond this: RFC 9309 section 2.4 has files asked for once a day.
 const LAST_CHANCE: Duration = Duration::from_secs(86_400);
 /// Why a robots.txt that moved is unavailable.
-pub(super) const MOVED_TO_BLOCKED: &str = "the host it moved to is blocked";
+pub(super) const MOVED_TO_BLOCKED: &str = "the host that it redirects to is blocked";
 
 impl Heart {
     /// What came of asking for a robots.txt.

@@ -1,4 +1,4 @@
-//! A captured conversation of two daemons in words: one line a message, with the byte where it begins.
+//! Captured traffic between two daemons as text: one line per message, with the byte where it begins.
 //!
 //! What cannot be read is named, and reading goes on behind it where the protocol says where that is.
 

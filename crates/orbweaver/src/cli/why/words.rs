@@ -1,4 +1,4 @@
-//! The answer in plain words, one fact per line.
+//! The answer as text, one fact per line.
 
 use orbweaver_model::OutcomeClass;
 
@@ -43,8 +43,8 @@ fn visits_line(why: &Why, lines: &mut Vec<String>) {
         return;
     };
     let next = match &visits.next {
-        Some(next) => format!("the next is due {next}"),
-        None => "no other is planned (`crawl --recrawl`)".into(),
+        Some(next) => format!("next visit due {next}"),
+        None => "no further visit is planned (`crawl --recrawl`)".into(),
     };
     let condition = match (&visits.etag, &visits.last_modified) {
         (Some(etag), _) => format!("with ETag {etag}"),
@@ -57,17 +57,17 @@ fn visits_line(why: &Why, lines: &mut Vec<String>) {
 
 fn state_words(why: &Why) -> String {
     if let ("failed" | "refused", Some(earliest)) = (why.state.as_str(), &why.earliest) {
-        return format!("{} for now: another try not before {earliest}", why.state);
+        return format!("{} for now: retried not before {earliest}", why.state);
     }
     let words = match why.state.as_str() {
-        "unknown" => "not known: no page that was read links to it, and it is no seed",
-        "queued" => "queued: it has not been asked for yet",
-        "claimed" => "claimed: it is with the URL server, to be asked for next",
-        "in_flight" => "in flight: its request is out",
-        "retry" => "put off: an attempt failed, and it is asked for again",
+        "unknown" => "not known: no fetched page links to it, and it is not a seed",
+        "queued" => "queued: not requested yet",
+        "claimed" => "claimed: with the URL server, to be requested next",
+        "in_flight" => "in flight: its request has been sent",
+        "retry" => "to be retried: an attempt failed",
         "done" => "done",
-        "failed" => "failed: it is not asked for again",
-        _ => "refused: it is not asked for",
+        "failed" => "failed: it is not retried",
+        _ => "refused: it is not requested",
     };
     match &why.since {
         Some(since) => format!("{words} (since {since})"),
@@ -80,17 +80,17 @@ fn found_lines(why: &Why, lines: &mut Vec<String>) {
         return;
     };
     lines.push(format!(
-        "found      {}, as number {}: kind {}, depth {}, priority {}",
+        "found      {}, number {}: kind {}, depth {}, priority {}",
         found.seen, found.doc_id, found.kind, found.depth, found.priority
     ));
     match found.path.as_slice() {
-        [] if found.kind == "seed" => lines.push("linked by  nobody: it is a seed".into()),
+        [] if found.kind == "seed" => lines.push("linked by  nothing: it is a seed".into()),
         [] => lines.push("linked by  no page: robots.txt or a redirect named it".into()),
         [page, rest @ ..] => {
             lines.push(format!("linked by  {page}"));
             lines.extend(
                 rest.iter()
-                    .map(|page| format!("           which {page} links to")),
+                    .map(|page| format!("           linked by {page}")),
             );
         }
     }
@@ -104,12 +104,12 @@ fn robots_words(why: &Why) -> String {
         return "ignored, as the settings say for its host (robots = \"ignore\")".into();
     }
     let Some(robots) = &why.robots else {
-        return "no robots.txt of its host is kept; it is asked for before the first page".into();
+        return "no robots.txt of its host is known; it is fetched before the first page".into();
     };
     let verdict = match (&robots.rule, robots.allowed) {
         (Some(rule), true) => format!("allowed by `{rule}`"),
         (Some(rule), false) => format!("denied by `{rule}`"),
-        (None, _) => "allowed: no line is about it".into(),
+        (None, _) => "allowed: no rule matches".into(),
     };
     let delay = robots.crawl_delay_s;
     let delay = delay.map_or(String::new(), |delay| format!("; Crawl-delay {delay} s"));
@@ -125,7 +125,7 @@ fn host_line(why: &Why, lines: &mut Vec<String>) {
         return;
     };
     lines.push(format!(
-        "host       {}: {} queued, {}, {} failed, {} ms per answer",
+        "host       {}: {} queued, {}, {} failed, {} ms per response",
         host.name,
         host.queued,
         counted(host.requests.into(), "request"),
@@ -137,14 +137,16 @@ fn host_line(why: &Why, lines: &mut Vec<String>) {
     }
     if let Some(rate) = host.rate {
         lines.push(format!(
-            "           an operator has set its rate to {rate} requests/s"
+            "           rate set to {rate} requests/s by an operator"
         ));
     }
     if host.budget_spent {
-        lines.push("           its budget is spent".into());
+        lines.push("           its budget is used up".into());
     }
     if let Some(until) = &host.not_before {
-        lines.push(format!("           has asked for patience until {until}"));
+        lines.push(format!(
+            "           no requests until {until}, by Retry-After"
+        ));
     }
 }
 
@@ -154,7 +156,7 @@ fn waiting_lines(why: &Why, lines: &mut Vec<String>) {
             .slot
             .map_or(String::new(), |slot| format!(", slot {slot}"));
         let ahead = match why.ahead {
-            Some(ahead) => format!(", {ahead} before it"),
+            Some(ahead) => format!(", {ahead} ahead of it"),
             None => String::new(),
         };
         lines.push(format!("where      {place}{slot}{ahead}"));
@@ -177,7 +179,7 @@ fn outcome_lines(why: &Why, lines: &mut Vec<String>) {
     };
     let hidden = usize::from(why.attempts_made).saturating_sub(why.attempts.len());
     if hidden > 0 {
-        lines.push(format!("attempts   {hidden} earlier ones are not kept"));
+        lines.push(format!("attempts   {hidden} earlier ones are not stored"));
     }
     for attempt in &why.attempts {
         lines.push(format!(
@@ -194,10 +196,7 @@ fn outcome_lines(why: &Why, lines: &mut Vec<String>) {
             with(&outcome.reason, outcome.status)
         ));
         if outcome.class == OutcomeClass::TrapBounded.to_string() {
-            lines.push(
-                "           a rule against traps; `crawl --no-traps` fetches it all the same"
-                    .into(),
-            );
+            lines.push("           by trap detection; `crawl --no-traps` turns that off".into());
         }
         if let Some(ip) = outcome.ip {
             lines.push(format!(

@@ -93,7 +93,7 @@ fn words(class: OutcomeClass, status: Option<u16>, cut: Option<Truncation>) -> &
         None if class == OutcomeClass::Success && status == Some(304) => "not modified",
         Some(Truncation::Length) => "body over the size limit",
         Some(Truncation::Time) => "body not received in time",
-        Some(Truncation::Disconnect) => "body broke off",
+        Some(Truncation::Disconnect) => "body ended early",
         None => "",
     }
 }

@@ -27,7 +27,7 @@ impl Line {
             // Once is enough: it may be down for hours.
             Followed::Lost(why) => {
                 if !std::mem::replace(&mut self.store_is_lost, true) {
-                    warn!(why, "no results from the store; trying on");
+                    warn!(why, "no results from the store; retrying");
                 }
             }
             Followed::Result(position, decoded) => {
@@ -39,7 +39,7 @@ impl Line {
                     Decoded::Refused { doc_id, why } => {
                         warn!(
                             doc_id,
-                            why, "a result of the store that says nothing, dropped"
+                            why, "a result of the store without content was dropped"
                         );
                     }
                 }

@@ -80,7 +80,7 @@ impl Spider {
                         complained = words == 0;
                         warn!(
                             spider = name,
-                            why, "a spider is gone; its orders are sent again"
+                            why, "a spider is not reachable any more; its orders are sent again"
                         );
                     }
                     if self.heard.send(Heard::Down(self.number)).await.is_err() {
@@ -90,7 +90,7 @@ impl Spider {
                 // Once is enough: it may be down for hours.
                 Err(error) if !complained => {
                     complained = true;
-                    warn!(spider = name, %error, "no connection to a spider; trying on");
+                    warn!(spider = name, %error, "no connection to a spider; retrying");
                 }
                 Err(_) => {}
             }
@@ -162,7 +162,7 @@ impl Spider {
                     }
                     Err(error) => {
                         if let Some(count) = complaints.count((self.clock)()) {
-                            warn!(count, %error, "lines of a spider that say nothing, dropped");
+                            warn!(count, %error, "invalid lines of a spider were dropped");
                         }
                     }
                 }

@@ -15,7 +15,7 @@ pub(super) fn explain(why: &mut Why, rest: Rest, host: Option<&HostRecord>, sour
     place(why, rest, found);
     let (waits_for, earliest) = match (rest, found) {
         _ if host.is_some_and(|host| host.blocked.is_some()) && why.state != "in_flight" => (
-            "its host is blocked; `orbweaver ctl DIR unblock HOST` frees it".into(),
+            "its host is blocked; `orbweaver ctl DIR unblock HOST` unblocks it".into(),
             None,
         ),
         (_, None) => (
@@ -44,7 +44,7 @@ pub(super) fn explain_chance(why: &mut Why, entry: &Entry) {
     let again = fate.revisit.as_ref().and_then(|revisit| revisit.due);
     why.earliest = again.map(moment);
     why.waits_for = Some(
-        "another chance, because its robots.txt could not be had: a crawl that runs then, or the next, asks again"
+        "a retry, because its robots.txt was unavailable: the crawl that runs at that time, or the next one, retries"
             .into(),
     );
 }
@@ -52,17 +52,14 @@ pub(super) fn explain_chance(why: &mut Why, entry: &Entry) {
 fn place(why: &mut Why, rest: Rest, found: Option<Whereabouts>) {
     let (place, ahead) = match (rest, found.and_then(|found| found.spot)) {
         (Rest::Queue { ahead }, _) => ("the queue of its host on disk", Some(ahead)),
-        (Rest::Retry { .. }, _) => ("among those that are asked for again later", None),
-        (Rest::Claimed { .. }, None) => {
-            ("on its way between doc index, URL server and archive", None)
-        }
+        (Rest::Retry { .. }, _) => ("among the URLs to be retried", None),
+        (Rest::Claimed { .. }, None) => ("between doc index, URL server and archive", None),
         (_, Some(Spot::Out { .. })) => ("with the spider", None),
         (_, Some(Spot::Next)) => ("at the head of its host's queue", Some(0)),
         (_, Some(Spot::Queue { ahead })) => ("the queue of its host in memory", Some(ahead as u64)),
-        (_, Some(Spot::Parked { ahead })) => (
-            "beside its host's queue, for its robots.txt",
-            Some(ahead as u64),
-        ),
+        (_, Some(Spot::Parked { ahead })) => {
+            ("parked until its robots.txt is known", Some(ahead as u64))
+        }
         (_, Some(Spot::Leftover { ahead })) => ("the leftover queue", Some(ahead as u64)),
     };
     why.place = Some(place.into());
@@ -87,7 +84,7 @@ fn on_disk(
 ) -> (String, Option<Timestamp>) {
     match host.map(|host| host.not_before) {
         Some(until) if until > now => (
-            "the patience that its host has asked for (Retry-After)".into(),
+            "the Retry-After time of its host".into(),
             Some(after_those_ahead(until, ahead, found.delay)),
         ),
         _ => (
@@ -102,7 +99,7 @@ fn in_memory(why: &Why, found: &Whereabouts, now: Timestamp) -> (String, Option<
     let after = |from: Timestamp| Some(after_those_ahead(from.max(now), ahead, found.delay));
     let Some(wait) = found.wait else {
         let answer = match found.spot {
-            Some(Spot::Out { ip, order, .. }) => format!("the answer of {ip} (order {order})"),
+            Some(Spot::Out { ip, order, .. }) => format!("the response of {ip} (order {order})"),
             _ => "the stage that has it".into(),
         };
         return (answer, None);
@@ -115,31 +112,28 @@ fn in_memory(why: &Why, found: &Whereabouts, now: Timestamp) -> (String, Option<
         Wait::Resolver => ("the addresses of its host (DNS)".into(), None),
         Wait::Gap { until } => (
             format!(
-                "the gap of {} s between two requests to its host",
+                "the rate limit of its host: {} s between two requests",
                 found.delay.as_secs_f64()
             ),
             after(until),
         ),
-        Wait::Hold { until } => (
-            "the patience that its host has asked for (Retry-After)".into(),
-            after(until),
-        ),
+        Wait::Hold { until } => ("the Retry-After time of its host".into(), after(until)),
         Wait::Answer => (
-            "an answer of its host to what is out (`--per-host`)".into(),
+            "a response of its host to a request in flight (`--per-host`)".into(),
             None,
         ),
         Wait::Address { ip, until, line } => (
             format!(
-                "the turn of {ip}: {line} hosts are in its line (`--per-ip`, `[politeness] ip_rate`)"
+                "its turn at {ip}, which {line} hosts wait for (`--per-ip`, `[politeness] ip_rate`)"
             ),
             until.and_then(after),
         ),
         Wait::Robots { until: Some(until) } => (
-            "the robots.txt of its host, which could not be had and is asked for again".into(),
+            "the robots.txt of its host, which was unavailable and is retried".into(),
             Some(until.max(now)),
         ),
         Wait::Robots { until: None } if found.robots == RobotsStanding::Asked => (
-            "the robots.txt of its host, which is being asked for".into(),
+            "the robots.txt of its host, which is being fetched".into(),
             None,
         ),
         Wait::Robots { until: None } => ("the robots.txt of its host".into(), None),
