@@ -192,7 +192,7 @@ sections! {
         queue_count: usize,
         /// URLs held in RAM for one host.
         queue_len: usize,
-        /// URLs of one batch on one IP address beyond which its hosts are passed over in the next batch.
+        /// URLs of one batch on one IP address beyond which its hosts are skipped in the next batch.
         ip_batch_max: usize,
         /// The gap of a host is at least this many times its response time; 0 means that this does not count.
         slow_factor: f64,

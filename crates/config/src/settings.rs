@@ -65,7 +65,7 @@ pub struct Settings {
     pub queue_count: usize,
     /// URLs held in RAM for one host.
     pub queue_len: usize,
-    /// URLs of one batch on one IP address beyond which its hosts are passed over in the next batch.
+    /// URLs of one batch on one IP address beyond which its hosts are skipped in the next batch.
     pub ip_batch_max: usize,
     /// The gap of a host is at least this many times its response time; 0 means that this does not count.
     pub slow_factor: f64,

@@ -2,7 +2,7 @@
 //!
 //! A page is no trap because it says little. What is asked for is evidence of endlessness: copies that lead to
 //! ever more copies (`traps/copies.rs`), sooner if they lead to dates that nobody has reached or to paths that
-//! repeat themselves; URLs that are known but for a session id; parameters in combinations that repeat each other.
+//! repeat themselves; URLs that are known except for a session id; parameters in combinations that repeat each other.
 //! Some rules need no evidence: paths that are too deep, hosts without end under one domain.
 //!
 //! All that is remembered lies in RAM, in tables of bounded size, and is learnt again after a restart:
@@ -203,8 +203,8 @@ impl Traps {
             return Ok(());
         }
         Err(trap(format!(
-            "{what} on a page that says the same as {copies} others; such pages of {} led to {} URLs, \
-             and nearly all of them said the same again",
+            "{what} on a page with the same content as {copies} others; such pages of {} led to {} URLs, \
+             nearly all of them copies again",
             url.host(),
             options.copies,
         )))
@@ -216,11 +216,11 @@ impl Traps {
             return None;
         }
         if let Some((year, cost)) = calendar_year(url).and_then(|year| self.beyond(year, options)) {
-            let what = format!("a page of a calendar for {year}, found");
+            let what = format!("a calendar page for {year}, found");
             return Some(Sign { cost, what });
         }
         if paths::repeats(url.path()) {
-            let what = "a path that repeats itself, found".to_owned();
+            let what = "a repeating path, found".to_owned();
             return Some(Sign {
                 cost: 2 * WHOLE,
                 what,
@@ -237,7 +237,7 @@ impl Traps {
         match sessions.against(self.seed.hash(&pattern.text), self.seed.hash(twin)) {
             None => Ok(()),
             Some(compared) => Err(trap(format!(
-                "known but for a session id: {} of {} such pages like {} were copies",
+                "known except for a session id: {} of {} such pages like {} were copies",
                 compared.copies,
                 compared.all,
                 shown(&pattern.text)

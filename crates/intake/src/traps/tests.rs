@@ -117,7 +117,7 @@ fn copies_that_lead_to_copies_come_to_an_end() {
     ] {
         let (fetched, refused) = crawl(&usual(), 100_000, |target| (says(7), site(target)));
         assert!((2000..6000).contains(&fetched), "{name}: {fetched}");
-        let said = "on a page that says the same as ";
+        let said = "on a page with the same content as ";
         assert!(
             refused.iter().all(|why| why.contains(said)),
             "{name}: {refused:?}"
@@ -258,7 +258,7 @@ fn session_ids_are_seen_through_and_no_page_is_lost() {
             traps.note(&url(&visit(page, n)), || says(page));
         } else {
             refused += 1;
-            let said = "known but for a session id: 20 of 20 such pages like h/shop/item?no&sid were copies";
+            let said = "known except for a session id: 20 of 20 such pages like h/shop/item?no&sid were copies";
             assert_eq!(why, said);
         }
     }
@@ -385,7 +385,7 @@ fn a_calendar_without_entries_ends_soon_after_our_time() {
     });
     // Two hundred months beyond 2028, and meanwhile as many back.
     assert!((300..900).contains(&fetched), "{fetched}");
-    let said = "a page of a calendar for 2";
+    let said = "a calendar page for 2";
     assert!(
         refused.iter().any(|why| why.starts_with(said)),
         "{refused:?}"

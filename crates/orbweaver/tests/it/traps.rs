@@ -48,10 +48,10 @@ fn every_trap_is_bounded_and_every_honest_page_is_fetched() {
             .collect();
         assert!(!refused.is_empty(), "{visits:?}");
         let said = match visits.trap.as_str() {
-            "calendar" => "a page of a calendar for 2",
+            "calendar" => "a calendar page for 2",
             "session" => "such pages like ",
             "facets" => "/list with parameters in combinations that repeat each other",
-            _ => "on a page that says the same as ",
+            _ => "on a page with the same content as ",
         };
         let named = refused.iter().filter(|fate| fate.why().contains(said));
         assert!(named.count() > 0, "{said:?} is not in {refused:#?}");
