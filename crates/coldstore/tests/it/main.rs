@@ -6,3 +6,4 @@
 
 mod pins;
 mod reading;
+mod stream;

@@ -665,3 +665,53 @@ fn a_snapshot_goes_into_an_empty_directory_only() {
     reader.export(&mut cold).unwrap();
     assert!(cold == whole);
 }
+
+/// What is mended is not what the log says any more, so a replica of a log is never mended.
+#[test]
+fn a_damaged_replica_is_refused_and_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = KeptLog::default();
+    let mut index = owner(dir.path(), "a", log.clone());
+    Crawl::new(2).run(&mut index, 20);
+    let expected = bytes(&index);
+    drop(index);
+    let journal = dir.path().join("a/0.jnl");
+    let mut harmed = std::fs::read(&journal).unwrap();
+    harmed[40] ^= 1;
+    std::fs::write(&journal, &harmed).unwrap();
+    let refused = Replica::open(&dir.path().join("a"), options("a"), Damaged::Refuse);
+    let error = refused.err().unwrap();
+    assert!(error.is_damage(), "{error}");
+    assert_eq!(std::fs::read(&journal).unwrap(), harmed);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    // The log makes another.
+    let mut other = follower(dir.path(), "b", log);
+    while other.follow(100).unwrap() > 0 {}
+    assert_eq!(bytes(&other), expected);
+}
+
+/// A standby that takes over counts nothing as handed out, for budgets as little as for claims.
+#[test]
+fn what_was_lent_to_the_owner_before_is_free_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = KeptLog::default();
+    let limited = |node: &str| {
+        let options = IndexOptions {
+            budgets: pages(2),
+            ..options(node)
+        };
+        let replica = Replica::open(&dir.path().join(node), options, Damaged::Refuse).unwrap();
+        Owner::over(replica, log.clone())
+    };
+    let mut first = limited("a");
+    first.take_over(at(0)).unwrap();
+    let pages = ["http://a/1", "http://a/2"].map(|page| link(page, 0));
+    first.apply([links(pages.to_vec())]).unwrap();
+    assert_eq!(first.candidates(&want(9), at(1)).unwrap().len(), 2);
+    let mut second = limited("b");
+    while second.follow(1).unwrap() > 0 {}
+    assert_eq!(second.claimed(), 2);
+    second.take_over(at(2)).unwrap();
+    assert_eq!(second.claimed(), 0);
+    assert_eq!(second.candidates(&want(9), at(3)).unwrap().len(), 2);
+}
