@@ -103,6 +103,15 @@ pub fn moment(at: Timestamp) -> String {
     format!("{moment:.3}")
 }
 
+/// The rate that belongs to a time between two requests, without the noise of two divisions.
+pub fn rate_of(gap: Duration) -> f64 {
+    if gap.is_zero() {
+        return 0.0;
+    }
+    let rate = 1.0 / gap.as_secs_f64();
+    (rate * 1e6).round() / 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

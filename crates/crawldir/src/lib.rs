@@ -15,6 +15,7 @@
 mod dir;
 mod error;
 mod held;
+pub mod json;
 mod space;
 
 pub use dir::CrawlDir;

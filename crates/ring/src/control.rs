@@ -3,11 +3,7 @@
 //! What is durable goes through the doc index as an event, first of all into the log of changes; what holds for this run
 //! only, a pause or a stop, goes to whoever waits for it.
 
-pub(crate) mod changes;
-pub(crate) mod hosts;
-pub(crate) mod question;
 mod reload;
-pub(crate) mod socket;
 
 use std::io::Write;
 use std::sync::mpsc::sync_channel;
@@ -25,22 +21,21 @@ use orbweaver_intake::seeds::parse_seed;
 use orbweaver_model::{Clock, CrawlUrl, Event, HostSetting};
 use orbweaver_urlserver::{Handle, Rates};
 
-use self::changes::{Change, Changes};
-use self::hosts::{HostChange, Said};
-use self::question::Question;
 use self::reload::{differences, in_effect};
 use crate::error::{Context, Error, Result};
 use crate::fetchers::gate::SendGate;
 use crate::harvest::Harvest;
 use crate::indexer::Indexer;
 use crate::inlet::Inlet;
-use crate::json;
 use crate::pages::Reading;
 use crate::sync::lock;
-use crate::watch::slow::Slow;
-use crate::watch::status::Status;
-use crate::watch::why::Why;
-use crate::watch::{Watch, check, outcomes};
+use crate::watch::Watch;
+use orbweaver_control::{Change, Changes, HostChange, Question, Said};
+use orbweaver_crawldir::json;
+use orbweaver_watch::slow::Slow;
+use orbweaver_watch::status::Status;
+use orbweaver_watch::why::Why;
+use orbweaver_watch::{check, outcomes};
 
 /// What an operator wants of the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,8 +130,8 @@ impl Control {
         let watch = &self.watch;
         match question {
             Question::Status => line(out, &self.status()?),
-            Question::Outcomes => outcomes::write(watch.reader(), self.dir.path(), out),
-            Question::Check => check::write_index_findings(watch.reader(), out),
+            Question::Outcomes => Ok(outcomes::write(watch.reader(), self.dir.path(), out)?),
+            Question::Check => Ok(check::write_index_findings(watch.reader(), out)?),
             Question::Why { url } => line(out, &self.why(&url)?),
             Question::Slow => line(out, &self.slow()?),
             change => line(out, &self.make(change)?),
@@ -226,7 +221,7 @@ impl Control {
     }
 
     fn log(&self, changes: &Changes, change: &Change, undoes: Option<u64>) -> Result<u64> {
-        changes.append(change, undoes, (self.clock)())
+        Ok(changes.append(change, undoes, (self.clock)())?)
     }
 
     fn change_host(

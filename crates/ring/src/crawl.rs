@@ -12,18 +12,18 @@ use orbweaver_crawldir::CrawlDir;
 
 pub use self::builder::CrawlBuilder;
 use crate::control::Control;
-use crate::control::hosts::Said;
-use crate::control::question::Question;
 use crate::error::{Context, Error, Result};
 use crate::inlet::Inlet;
 use crate::machine::Descriptors;
 use crate::pages::Pages;
 use crate::ring::{Ring, Start};
-use crate::summary::Summary;
-use crate::watch::progress::Progress;
-use crate::watch::slow::Slow;
-use crate::watch::status::Status;
-use crate::watch::why::Why;
+use orbweaver_control::Question;
+use orbweaver_control::hosts::Said;
+use orbweaver_watch::progress::Progress;
+use orbweaver_watch::slow::Slow;
+use orbweaver_watch::status::Status;
+use orbweaver_watch::summary::Summary;
+use orbweaver_watch::why::Why;
 
 /// A crawl that runs, on threads of its own.
 ///

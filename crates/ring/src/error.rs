@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use orbweaver_control::Kind;
+
 /// Why a crawl cannot begin, cannot go on, or cannot answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,12 +17,6 @@ pub enum Error {
         /// The file with the settings of an earlier run, which names none.
         kept: Option<std::path::PathBuf>,
     },
-    /// What was requested does not exist.
-    #[error("{0}")]
-    NotFound(String),
-    /// The question needs a crawl that runs.
-    #[error("{0}")]
-    NotRunning(String),
     /// The disk does not take what has to be written.
     #[error("{0}")]
     Disk(String),
@@ -56,76 +52,15 @@ pub enum Error {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// The log of changes cannot be written, so nothing was changed.
-    #[error("cannot use {}: {source}; nothing was changed", path.display())]
-    ChangeLog {
-        /// The log.
-        path: std::path::PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A running crawl has refused a question.
-    #[error("{message}")]
-    Refused {
-        /// Of which kind its error was.
-        kind: Kind,
-        /// What it said.
-        message: String,
-    },
+    /// A question or a change was refused.
+    #[error(transparent)]
+    Control(#[from] orbweaver_control::Error),
+    /// The state of the crawl cannot be read.
+    #[error(transparent)]
+    Watch(#[from] orbweaver_watch::Error),
     /// An unexpected failure.
     #[error("{0}")]
     Failed(String),
-}
-
-/// Kinds of errors, for those who only need to know what to do about one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// An unexpected failure.
-    Failed = 1,
-    /// A setting or a question is wrong.
-    Input = 2,
-    /// The crawl was stopped.
-    Stopped = 3,
-    /// The crawl directory cannot be used, or no crawl runs in it.
-    Directory = 4,
-    /// The disk is full, read-only or failing.
-    Disk = 5,
-    /// Something on the disk is damaged.
-    Damaged = 6,
-    /// What was requested does not exist.
-    NotFound = 7,
-}
-
-impl Kind {
-    /// The number that stands for it in the answers of a running crawl.
-    pub const fn number(self) -> u8 {
-        self as u8
-    }
-
-    /// The kind with this number.
-    pub fn of(number: u8) -> Self {
-        let all = [
-            Self::Input,
-            Self::Stopped,
-            Self::Directory,
-            Self::Disk,
-            Self::Damaged,
-            Self::NotFound,
-        ];
-        let named = all.into_iter().find(|kind| kind.number() == number);
-        named.unwrap_or(Self::Failed)
-    }
-}
-
-impl From<&orbweaver_crawldir::Error> for Kind {
-    fn from(error: &orbweaver_crawldir::Error) -> Self {
-        match error {
-            orbweaver_crawldir::Error::Settings(_) => Self::Input,
-            error if error.is_disk() => Self::Disk,
-            _ => Self::Directory,
-        }
-    }
 }
 
 impl Error {
@@ -133,34 +68,25 @@ impl Error {
         Self::Input(message.into())
     }
 
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self::NotFound(message.into())
-    }
-
     /// Of which kind it is.
     pub fn kind(&self) -> Kind {
-        use orbweaver_docindex::Error as Index;
         use orbweaver_spider::SpiderError as Spider;
         match self {
             Self::Input(_) | Self::NoSeeds { .. } | Self::Config(_) | Self::Scope(_) => Kind::Input,
-            Self::NotFound(_) => Kind::NotFound,
-            Self::NotRunning(_) => Kind::Directory,
             Self::Directory(error) => error.into(),
-            Self::Index(
-                Index::InUse(_)
-                | Index::Version { .. }
-                | Index::Missing(_)
-                | Index::Unopenable { .. },
-            ) => Kind::Directory,
-            Self::Index(Index::Record { .. }) => Kind::Damaged,
-            Self::Index(Index::Store(_) | Index::Stopped) => Kind::Disk,
-            Self::Store(error) if error.is_damage() => Kind::Damaged,
-            Self::Store(_) | Self::ChangeLog { .. } | Self::Disk(_) => Kind::Disk,
+            Self::Index(error) | Self::Watch(orbweaver_watch::Error::Index(error)) => error.into(),
+            Self::Store(error) | Self::Watch(orbweaver_watch::Error::Store(error)) => {
+                match error.is_damage() {
+                    true => Kind::Damaged,
+                    false => Kind::Disk,
+                }
+            }
+            Self::Disk(_) => Kind::Disk,
             Self::Spider(Spider::UserAgent | Spider::Roots(_)) => Kind::Input,
-            Self::Refused { kind, .. } => *kind,
-            Self::Index(_)
-            | Self::Spider(_)
+            Self::Control(error) => error.kind(),
+            Self::Spider(_)
             | Self::UrlServer(_)
+            | Self::Watch(_)
             | Self::Io { .. }
             | Self::Ending
             | Self::Failed(_) => Kind::Failed,

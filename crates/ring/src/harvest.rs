@@ -14,13 +14,13 @@ use orbweaver_store::Kept;
 
 use crate::archiving::Archiving;
 use crate::indexer::Indexer;
-use crate::log::{Log, LogLine};
-use crate::reading::{Aside, PageReader, Reading};
-use crate::retry::Decision;
-use crate::revisit;
-use crate::seeds::SeedWatch;
-use crate::watch::counters::Counters;
-use crate::watch::notices::Notices;
+use orbweaver_reading::retry::Decision;
+use orbweaver_reading::revisit;
+use orbweaver_reading::{Aside, PageReader, Reading};
+use orbweaver_watch::counters::Counters;
+use orbweaver_watch::log::{Log, LogLine};
+use orbweaver_watch::notices::Notices;
+use orbweaver_watch::seeds::SeedWatch;
 
 /// The stage between spider and doc index.
 pub(crate) struct Harvest {

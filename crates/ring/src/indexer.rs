@@ -34,8 +34,8 @@ pub(crate) use self::standing::{Idle, Published, Standing};
 pub(crate) use self::supply::Supply;
 use self::supply::{paces, well_supplied};
 use crate::error::{Context, Error, Result};
-use crate::reading::Aside;
 use crate::sync::lock;
+use orbweaver_reading::Aside;
 
 /// Events folded in one commit at most.
 const GROUP: usize = 1024;

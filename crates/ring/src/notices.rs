@@ -9,7 +9,7 @@ use orbweaver_model::{Clock, Event};
 use orbweaver_urlserver::Notice;
 
 use crate::harvest::Harvest;
-use crate::retry;
+use orbweaver_reading::retry;
 
 /// Takes what the URL server has to say to the doc index.
 pub(crate) async fn pass_on(

@@ -9,9 +9,9 @@ use orbweaver_docindex::{DocIndex, IndexOptions};
 use orbweaver_model::{Event, UrlKey};
 
 use crate::clock;
-use crate::watch::check::unarchived;
 use orbweaver_config::units::counted;
 use orbweaver_crawldir::CrawlDir;
+use orbweaver_watch::check::unarchived;
 
 /// Memory for the doc index while it is repaired.
 const MEMORY: u64 = 128 << 20;

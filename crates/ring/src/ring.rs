@@ -40,7 +40,6 @@ use self::options::{
 use crate::addresses::Addresses;
 use crate::archiving::Archiving;
 use crate::clock;
-use crate::control::socket::Socket;
 use crate::control::{Control, Controlled};
 use crate::error::{Error, Result};
 use crate::fetchers::gate::SendGate;
@@ -51,16 +50,17 @@ use crate::fetchers::{Fetchers, Work};
 use crate::harvest::{Harvest, HarvestParts};
 use crate::indexer::{self, IndexerOptions, Supply};
 use crate::inlet::Inlet;
-use crate::log::{self, ShowLine};
 use crate::machine::{Descriptors, random};
 use crate::notices;
 use crate::pages::Reading;
-use crate::reading::PageReader;
 use crate::rejudge::{Rejudge, tracking};
 use crate::results;
-use crate::seeds::SeedWatch;
-use crate::watch::notices::Notices;
 use crate::watch::{Watch, Watched};
+use orbweaver_control::socket::{Refused, Socket};
+use orbweaver_reading::PageReader;
+use orbweaver_watch::log::{self, ShowLine};
+use orbweaver_watch::notices::Notices;
+use orbweaver_watch::seeds::SeedWatch;
 
 /// Who fetches and who keeps.
 pub(crate) enum Fetching {
@@ -423,7 +423,13 @@ impl Ring {
             sources: start.sources,
         }));
         let answers = Arc::clone(&control);
-        let socket = Socket::listen(&dir, move |question, out| answers.answer(question, out))?;
+        let socket = Socket::listen(&dir, move |question, out| {
+            let answered = answers.answer(question, out);
+            answered.map_err(|error| Refused {
+                kind: error.kind(),
+                message: error.to_string(),
+            })
+        })?;
         Ok(Self {
             control,
             watch,

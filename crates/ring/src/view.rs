@@ -12,16 +12,16 @@ use orbweaver_model::{CapturePlace, CrawlUrl, Link};
 use orbweaver_store::Found;
 
 use crate::clock;
-use crate::control::changes::{Changes, Entry};
-use crate::control::hosts::{self, Said};
-use crate::control::question::Question;
-use crate::control::socket::{self, ask, ask_one};
 use crate::error::{Context, Error, Result};
-use crate::watch::check::{self, IndexLine, READER_MEMORY};
-use crate::watch::outcomes;
-use crate::watch::slow::Slow;
-use crate::watch::status::Status;
-use crate::watch::why::{self, Why};
+use orbweaver_control::Question;
+use orbweaver_control::changes::{Changes, Entry};
+use orbweaver_control::hosts::{self, Said};
+use orbweaver_control::socket::{self, ask, ask_one};
+use orbweaver_watch::check::{self, IndexLine, READER_MEMORY};
+use orbweaver_watch::outcomes;
+use orbweaver_watch::slow::Slow;
+use orbweaver_watch::status::Status;
+use orbweaver_watch::why::{self, Why};
 
 /// The crawl in a directory, whether it runs or not.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl View {
     /// What limits the speed of a crawl that runs.
     pub fn slow(&self) -> Result<Slow> {
         let slow = ask_one(&self.dir, &Question::Slow)?;
-        slow.ok_or_else(|| hosts::not_running(&self.dir, &Question::Slow))
+        Ok(slow.ok_or_else(|| hosts::not_running(&self.dir, &Question::Slow))?)
     }
 
     /// Writes one JSON object per URL: `docs/formats/json-lines.md`.
@@ -145,10 +145,10 @@ impl View {
                 Some(answer) => Box::new(answer.lines()),
                 None => Box::new(std::io::Cursor::new(check::read_index(&self.dir)?).lines()),
             };
-        lines.try_for_each(|line| {
+        lines.try_for_each(|line| -> Result<()> {
             let line = line.context("cannot read the findings")?;
             if let Some(refused) = socket::refusal(line.as_bytes()) {
-                return Err(refused);
+                return Err(refused.into());
             }
             let line = serde_json::from_str(&line);
             each(line.map_err(|error| Error::Failed(format!("not a finding: {error}")))?)
@@ -161,14 +161,14 @@ impl View {
             return Ok(said);
         }
         match question.needs_a_running_crawl() {
-            true => Err(hosts::not_running(&self.dir, question)),
-            false => hosts::at_rest(&self.dir, question, clock::steady()()),
+            true => Err(hosts::not_running(&self.dir, question).into()),
+            false => Ok(hosts::at_rest(&self.dir, question, clock::steady()())?),
         }
     }
 
     /// What operators changed, the oldest first.
     pub fn changes(&self) -> Result<Vec<Entry>> {
-        Changes::of(&self.dir).read()
+        Ok(Changes::of(&self.dir).read()?)
     }
 
     /// Where in the log of changes lines begin that cannot be read.
@@ -191,7 +191,7 @@ impl View {
         for seed in reader.seeds() {
             scope.admit(&seed?);
         }
-        why::gather(
+        Ok(why::gather(
             &url,
             &why::Sources {
                 dir: self.dir.path(),
@@ -201,7 +201,7 @@ impl View {
                 whereabouts: None,
                 now: clock::steady()(),
             },
-        )
+        )?)
     }
 }
 
@@ -210,7 +210,7 @@ fn copy(answer: impl BufRead, out: &mut dyn Write) -> Result<()> {
     for line in answer.split(b'\n') {
         let mut line = line.context("the crawl ended while it answered")?;
         if let Some(refused) = socket::refusal(&line) {
-            return Err(refused);
+            return Err(refused.into());
         }
         line.push(b'\n');
         out.write_all(&line)

@@ -1,16 +1,5 @@
 //! What those who watch a crawl see: its state as values, gathered from the stages while they work.
 
-pub(crate) mod check;
-pub(crate) mod counters;
-pub(crate) mod hosts;
-pub(crate) mod notices;
-pub(crate) mod outcomes;
-pub(crate) mod progress;
-pub(crate) mod slow;
-pub(crate) mod status;
-pub(crate) mod trapped;
-pub(crate) mod why;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -22,15 +11,15 @@ use orbweaver_model::{Clock, CrawlUrl, Link};
 use orbweaver_store::Keep;
 use orbweaver_urlserver::{Census, Handle};
 
-use self::progress::{Progress as RunProgress, Rate};
-use self::slow::{Facts, Slow};
-use self::status::Status;
-use self::why::Why;
 use crate::error::Result;
 use crate::harvest::Harvest;
 use crate::indexer::Published;
 use crate::pages::{self, Progress};
 use crate::sync::lock;
+use orbweaver_watch::progress::{self, Progress as RunProgress, Rate};
+use orbweaver_watch::slow::{self, Facts, Slow};
+use orbweaver_watch::status::Status;
+use orbweaver_watch::why::{self, Why};
 
 /// The state of a crawl while it runs.
 pub(crate) struct Watch {
@@ -211,7 +200,7 @@ impl Watch {
         let whereabouts = self.urlserver.whereis(url.clone(), key).await.ok();
         let settings = self.settings();
         let scope = |link: &Link| self.harvest.reader().outlinks().scope_verdict(link);
-        why::gather(
+        Ok(why::gather(
             url,
             &why::Sources {
                 dir: self.dir.path(),
@@ -221,7 +210,7 @@ impl Watch {
                 whereabouts,
                 now: (self.clock)(),
             },
-        )
+        )?)
     }
 }
 

@@ -11,8 +11,8 @@ use orbweaver_model::{CrawlUrl, Event, FetchResult, Order, Subject, Visit};
 use orbweaver_urlserver::{Done, Handle};
 
 use crate::harvest::Harvest;
-use crate::redirect;
-use crate::retry::{self, Decision};
+use orbweaver_reading::location;
+use orbweaver_reading::retry::{self, Decision};
 
 /// The way of a result to the URL server, the archive and the doc index.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl ResultIntake {
 
     /// What the URL server is to hear of a robots.txt.
     pub(crate) fn judge_robots(&self, url: &CrawlUrl, result: &FetchResult) -> Done {
-        let (moved_to, _) = redirect::location(url, result, self.harvest.reader().outlinks());
+        let (moved_to, _) = location(url, result, self.harvest.reader().outlinks());
         Done::robots(result, moved_to, retry::asked_for(result))
     }
 

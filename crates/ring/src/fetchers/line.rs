@@ -3,12 +3,8 @@
 //! Their results come back from the store by the results protocol, in the order in which they became durable, and how far
 //! they are folded is kept in the doc index. So a result is never lost: what was not folded comes again.
 
-mod orders;
-mod peer;
 mod restore;
 mod results;
-mod spiders;
-mod window;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,14 +24,12 @@ use orbweaver_wire::{
     Word, extension,
 };
 
-use self::orders::{Orders, Over, Wish};
-use self::peer::Peer;
-use self::spiders::{Heard, Spider};
 use super::gate::SendGate;
 use super::intake::ResultIntake;
 use super::{Fetchers, LAST_REQUESTS, Work};
 use crate::indexer::Published;
 use crate::sync::lock;
+use orbweaver_remote::{Heard, Orders, Over, Peer, Spider, Wish};
 
 /// Words of spiders that wait to be taken in.
 const WORDS: usize = 1024;

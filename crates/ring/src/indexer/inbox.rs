@@ -13,7 +13,7 @@ use orbweaver_docindex::Budgets;
 use orbweaver_model::{CrawlUrl, Event};
 
 use crate::error::{Error, Result};
-use crate::reading::Aside;
+use orbweaver_reading::Aside;
 
 /// Messages that are no results and may wait in the queue.
 const SLOTS: usize = 1024;

@@ -10,10 +10,10 @@ use super::Ring;
 use super::supervise::Reason;
 use crate::error::{Error, Result};
 use crate::indexer::{Idle, read_at_last};
-use crate::summary::{self, Limit, Summary};
 use crate::sync::lock;
-use crate::watch::status::Status;
-use crate::watch::trapped;
+use orbweaver_watch::status::Status;
+use orbweaver_watch::summary::{self, Limit, Summary};
+use orbweaver_watch::trapped;
 
 impl Ring {
     /// Stops each stage after the one before it has stopped.
