@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::files::Layout;
 use crate::http_head;
 use crate::numbers;
-use crate::warc::group::{MAX_SIDE_BLOCK, revisit_of, warc_field};
+use crate::warc::group::{Groups, Item, MAX_SIDE_BLOCK, revisit_of, warc_field};
 use crate::warc::prepare::NOT_MODIFIED;
 use crate::warc::reader::{
     RecordHead, Records, StoredRecord, read_beginning, read_head_in, read_next,
@@ -120,44 +120,15 @@ pub fn newest(
     })
 }
 
-/// What a capture is, without its body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaptureHead {
-    /// The URL.
-    pub url: String,
-    /// The WARC file, by its finished name.
-    pub file: String,
-    /// Where the record begins.
-    pub offset: u64,
-    /// Bytes of the record.
-    pub length: u64,
-    /// When it was captured, fourteen digits, UTC.
-    pub timestamp: String,
-    /// True when the body is elsewhere.
-    pub revisit: bool,
-}
-
-/// What lies at a place.
-pub fn head_at(dir: &Path, place: CapturePlace) -> Result<CaptureHead, StoreError> {
+/// The capture at a place, as its line of the CDXJ has it.
+pub fn line_at(dir: &Path, place: CapturePlace) -> Result<IndexLine, StoreError> {
     let layout = Layout::new(dir);
     let missing = || StoreError::damaged(&layout.warc, place.offset, "no exchange begins here");
     let name = numbers::name_of(&layout, place.file)?.ok_or_else(missing)?;
     let (path, handle) = layout.open_warc(&name)?;
-    let mut records = Records::from_file(&path, handle, place.offset, 64 << 10)?;
-    let head = records.next_head()?.ok_or_else(missing)?;
-    let end = records.finish()?;
-    let began = head.field("WARC-Date").and_then(parse_iso);
-    let url = head.field("WARC-Target-URI");
-    let is_main = ["response", "revisit"].contains(&head.kind());
-    match (url, began) {
-        (Some(url), Some(began)) if is_main => Ok(CaptureHead {
-            url: url.to_owned(),
-            file: name,
-            offset: place.offset,
-            length: end.saturating_sub(place.offset),
-            timestamp: Date::new(began).digits().to_string(),
-            revisit: head.kind() == "revisit",
-        }),
+    let records = Records::from_file(&path, handle, place.offset, 64 << 10)?;
+    match Groups::new(records, name, false).next()? {
+        Some(Item::Group(group)) => Ok(group.line),
         _ => Err(missing()),
     }
 }
@@ -207,20 +178,15 @@ fn document(
     line: &IndexLine,
     captures: &[IndexLine],
 ) -> Result<StoredExchange, StoreError> {
-    let stored = exchange_at(dir, &line.filename, line.offset)?;
+    let stored = beginning_at(dir, &line.filename, line.offset, WHOLE)?;
     let Some(since) = stored.unchanged_since else {
         return Ok(stored);
     };
     let digits = Date::new(since).digits().to_string();
     match captures.iter().find(|other| other.timestamp == digits) {
-        Some(line) => exchange_at(dir, &line.filename, line.offset),
+        Some(line) => beginning_at(dir, &line.filename, line.offset, WHOLE),
         None => Ok(stored),
     }
-}
-
-/// The exchange whose response or revisit begins at `offset` of a WARC file, finished or open.
-pub fn exchange_at(dir: &Path, file: &str, offset: u64) -> Result<StoredExchange, StoreError> {
-    beginning_at(dir, file, offset, WHOLE)
 }
 
 /// The exchange at a place: found with one look at the table of files, whatever the size of the archive. Of its response only
@@ -236,7 +202,7 @@ pub fn read_place(dir: &Path, place: CapturePlace, max: u64) -> Result<StoredExc
     }
 }
 
-/// The same, of whose response only the first `max` bytes are taken into memory; all of it is verified.
+/// The exchange whose response or revisit begins at `offset` of a WARC file, finished or open.
 pub(crate) fn beginning_at(
     dir: &Path,
     file: &str,

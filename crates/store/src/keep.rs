@@ -110,4 +110,4 @@ pub enum Notice<'a> {
 }
 
 #[cfg(test)]
-mod suite;
+mod tests;

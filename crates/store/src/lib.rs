@@ -41,9 +41,7 @@ pub use cdxj::{IndexLine, each_capture, lookup};
 pub use check::{Finding, Severity, Summary, check};
 pub use digest::Digest;
 pub use error::StoreError;
-pub use exchange::{
-    CaptureHead, Found, StoredExchange, captured_at, exchange_at, get, head_at, newest, read_place,
-};
+pub use exchange::{Found, StoredExchange, captured_at, get, line_at, newest, read_place};
 pub use keep::{Ack, Attempt, Keep, Kept, Notice, Placed};
 pub use numbers::place_in;
 pub use options::StoreOptions;

@@ -479,17 +479,11 @@ fn archive(
     if entry.is_some() && place.is_none() && has_places {
         return Ok(None);
     }
-    let found = place.and_then(|place| orbweaver_store::head_at(dir, place).ok());
-    if let Some(head) = found.filter(|head| head.url == url.as_str()) {
-        return Ok(Some(ArchiveSays {
-            revisit: head.revisit,
-            file: format!("warc/{}", head.file),
-            offset: head.offset,
-            length: head.length,
-            timestamp: head.timestamp,
-        }));
-    }
-    let line = orbweaver_store::lookup(dir, &surt(url), url.as_str())?;
+    let found = place.and_then(|place| orbweaver_store::line_at(dir, place).ok());
+    let line = match found.filter(|line| line.url == url.as_str()) {
+        None => orbweaver_store::lookup(dir, &surt(url), url.as_str())?,
+        line => line,
+    };
     Ok(line.map(|line| ArchiveSays {
         revisit: line.is_revisit(),
         file: format!("warc/{}", line.filename),

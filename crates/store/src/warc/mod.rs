@@ -1,8 +1,6 @@
 //! WARC files: rendering a group of records, writing, reading and recovering.
 
 pub(crate) mod bulk;
-#[cfg(test)]
-mod faults;
 pub(crate) mod group;
 pub(crate) mod last;
 pub(crate) mod prepare;
@@ -12,4 +10,6 @@ pub(crate) mod render;
 mod resync;
 mod seal;
 pub(crate) mod tail;
+#[cfg(test)]
+mod tests;
 pub(crate) mod writer;

@@ -75,16 +75,6 @@ pub struct Recovery {
     pub skipped: Vec<Skipped>,
 }
 
-impl Recovery {
-    /// True when there was nothing to repair.
-    pub fn is_clean(&self) -> bool {
-        self.cuts.is_empty()
-            && self.finished.is_empty()
-            && self.dropped.is_empty()
-            && self.reindexed.is_empty()
-    }
-}
-
 pub(crate) fn recover(layout: &Layout) -> Result<Recovery, StoreError> {
     let mut recovery = Recovery::default();
     let open = format!("{WARC}{OPEN}");

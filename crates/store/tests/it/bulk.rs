@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use orbweaver_model::Spooled;
-use orbweaver_store::{Writer, exchange_at, get, read_place};
+use orbweaver_store::{Writer, get, read_place};
 
 use crate::sample::{Sample, findings, new_dir, options, prose, store_all};
 
@@ -49,7 +49,7 @@ fn a_body_on_disk_is_stored_as_if_it_had_been_in_memory() {
     assert_eq!(findings(dir.path()), Vec::<String>::new());
     for (place, whole) in [(1, &whole_text), (2, &whole_film), (3, &whole_film)] {
         let at = &places[place];
-        let stored = exchange_at(dir.path(), &at.file, at.offset).unwrap();
+        let stored = read_place(dir.path(), at.place(), u64::MAX).unwrap();
         assert!(&stored.response == whole, "{place}");
         // The same body again is not stored again.
         assert_eq!(stored.revisit, place == 3);
