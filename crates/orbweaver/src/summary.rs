@@ -6,10 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use orbweaver_config::units::{counted, human_bytes, human_duration};
-use orbweaver_model::text;
-use orbweaver_ring::{CrawlDir, Cut, Limit, Summary};
-
-use crate::cli::status::aside;
+use orbweaver_model::{OutcomeClass, text};
+use orbweaver_ring::{CrawlDir, Cut, Limit, Status, Summary};
 
 /// The flag that sets a limit, and the one that lifts it.
 fn flags(limit: Limit) -> (String, &'static str) {
@@ -152,4 +150,13 @@ fn cut_line(summary: &Summary) -> Option<String> {
         _ => &format!("{all} documents are"),
     };
     Some(format!("{documents} truncated: {}", causes.join(", ")))
+}
+
+/// What is said beside the count of a class.
+pub(crate) fn aside(status: &Status, class: &str) -> String {
+    match status.out_of_scope {
+        0 => String::new(),
+        _ if class != OutcomeClass::DeniedPolicy.as_str() => String::new(),
+        count => format!(" ({count} out of scope)"),
+    }
 }

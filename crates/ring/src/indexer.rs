@@ -96,7 +96,7 @@ impl Running {
             .take()
             .ok_or_else(|| Error::Failed("the index thread is started twice".into()))?;
         let stopping = self.indexer.stopping();
-        let mut work = Work {
+        let mut work = IndexThread {
             index,
             clock,
             give: Box::new(give),
@@ -165,7 +165,7 @@ impl Waiting {
     }
 }
 
-struct Work {
+struct IndexThread {
     index: DocIndex,
     options: IndexerOptions,
     clock: Clock,
@@ -190,7 +190,7 @@ struct Work {
     blocked_since: Option<Timestamp>,
 }
 
-impl Work {
+impl IndexThread {
     fn run(&mut self, inbox: &Receiver<Message>) -> Result<()> {
         loop {
             let before = self.index.last_batch();

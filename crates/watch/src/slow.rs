@@ -53,15 +53,15 @@ pub struct Slow {
 }
 
 /// What is said of one limit.
-struct Limit {
+struct Explanation {
     word: String,
     sentence: String,
     setting: Option<&'static str>,
     at_most: Option<f64>,
 }
 
-fn limit(word: &str, sentence: String, setting: Option<&'static str>) -> Limit {
-    Limit {
+fn limit(word: &str, sentence: String, setting: Option<&'static str>) -> Explanation {
+    Explanation {
         word: word.into(),
         sentence,
         setting,
@@ -83,7 +83,7 @@ pub fn explain(facts: &Facts, settings: &Settings) -> Slow {
     }
 }
 
-fn find(facts: &Facts, settings: &Settings) -> Limit {
+fn find(facts: &Facts, settings: &Settings) -> Explanation {
     let Facts { census, .. } = facts;
     if let Some(trouble) = &facts.trouble {
         let sentence = format!("the store cannot write: {trouble}");
@@ -169,7 +169,7 @@ fn find(facts: &Facts, settings: &Settings) -> Limit {
 }
 
 /// Hosts are there, and each waits for something.
-fn politeness(census: &Census, settings: &Settings) -> Limit {
+fn politeness(census: &Census, settings: &Settings) -> Explanation {
     let hosts = census.hosts;
     let most = [
         (census.waiting_for_time, 0),
@@ -230,7 +230,7 @@ fn politeness(census: &Census, settings: &Settings) -> Limit {
             None,
         ),
     };
-    Limit {
+    Explanation {
         at_most,
         ..limit("politeness", sentence, Some(setting))
     }

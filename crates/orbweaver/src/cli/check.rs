@@ -21,7 +21,7 @@ use crate::exit::Ending;
 /// With --repair, on a crawl that is not running, it first rebuilds what follows from other files: CDXJ indexes from the WARC
 /// files; queue, counts and ledger from the records of the URLs. Lost pages are queued again. Then it checks.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -49,7 +49,7 @@ fn finding(json: bool, severity: &str, place: &str, offset: Option<u64>, what: &
     }
 }
 
-impl Args {
+impl CheckArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let view = View::open(&self.dir)?;
         let dir = view.dir().clone().readable().map_err(Error::from)?;

@@ -28,7 +28,7 @@ Examples:
   orbweaver crawl --seeds sites.txt --scope domain --depth 3 --contact mailto:me@example.org -o sites/
   orbweaver crawl -o example/                     resume
   orbweaver status example/                       progress so far")]
-pub(crate) struct Args {
+pub(crate) struct CrawlArgs {
     /// Where to start; `example.org/page` means https
     #[arg(value_name = "URL")]
     urls: Vec<String>,
@@ -65,8 +65,8 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Output")]
 pub(crate) struct ShowArgs {
     /// How to show progress
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Progress::Auto)]
-    progress: Progress,
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = ProgressForm::Auto)]
+    progress: ProgressForm,
 
     /// Show the request log too: one line per request
     #[arg(short, long)]
@@ -216,7 +216,7 @@ struct How {
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Progress {
+enum ProgressForm {
     /// Live on a terminal, plain otherwise.
     Auto,
     /// A line every few seconds.
@@ -227,7 +227,7 @@ enum Progress {
     Off,
 }
 
-impl Progress {
+impl ProgressForm {
     fn form(self) -> progress::Form {
         match self {
             Self::Auto if std::io::stderr().is_terminal() => progress::Form::Live,
@@ -238,7 +238,7 @@ impl Progress {
     }
 }
 
-impl Args {
+impl CrawlArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let sources = Sources {
             file: self.config.clone(),

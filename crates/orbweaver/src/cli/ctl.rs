@@ -25,7 +25,7 @@ Examples:
   orbweaver ctl example/ rate www.example.org 0.2
   orbweaver ctl example/ add https://example.org/more
   orbweaver ctl example/ undo 3")]
-pub(crate) struct Args {
+pub(crate) struct CtlArgs {
     /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -35,11 +35,11 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(subcommand)]
-    what: What,
+    what: CtlCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
+enum CtlCommand {
     /// Send no more requests; those in flight may finish
     Pause,
     /// Send requests again
@@ -98,20 +98,20 @@ fn rate(text: &str) -> Result<Rate, String> {
     Ok(Rate(Some(number?)))
 }
 
-impl Args {
+impl CtlArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let view = View::open(&self.dir)?;
         let question = match self.what {
-            What::Log => return log(&view, self.json),
-            What::Pause => Question::Pause,
-            What::Resume => Question::Resume,
-            What::Stop => Question::Stop,
-            What::Block { host } => Question::Block { host },
-            What::Unblock { host } => Question::Unblock { host },
-            What::Rate { host, rate } => Question::Rate { host, rate: rate.0 },
-            What::Add { urls } => Question::Add { urls },
-            What::Reload => Question::Reload,
-            What::Undo { n } => Question::Undo { n },
+            CtlCommand::Log => return log(&view, self.json),
+            CtlCommand::Pause => Question::Pause,
+            CtlCommand::Resume => Question::Resume,
+            CtlCommand::Stop => Question::Stop,
+            CtlCommand::Block { host } => Question::Block { host },
+            CtlCommand::Unblock { host } => Question::Unblock { host },
+            CtlCommand::Rate { host, rate } => Question::Rate { host, rate: rate.0 },
+            CtlCommand::Add { urls } => Question::Add { urls },
+            CtlCommand::Reload => Question::Reload,
+            CtlCommand::Undo { n } => Question::Undo { n },
         };
         let said = view.change(&question)?;
         let mut out = std::io::stdout().lock();

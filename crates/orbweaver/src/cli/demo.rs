@@ -19,7 +19,7 @@ use crate::run::run;
 /// archive. At the end it shows what the servers counted and what the crawler recorded. Takes about half a
 /// minute.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// The crawl directory; an earlier demo there is replaced, anything else is left alone
     #[arg(short, long, value_name = "DIR", default_value = "demo")]
     output: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 /// Requests per second to a host: fast enough for a demo, slow enough to be seen.
 const RATE: f64 = 4.0;
 
-impl Args {
+impl DemoArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let sim = SimWeb::start(SimConfig {
             hosts: 40,

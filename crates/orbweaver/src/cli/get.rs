@@ -18,7 +18,7 @@ use crate::exit::{Ending, Fatal};
 /// Prints the body with transfer and content encoding decoded. Works while the crawl runs. If the capture is damaged, that
 /// is reported on standard error, an older capture is printed instead, and the exit code is 6.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct GetArgs {
     /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     raw: bool,
 }
 
-impl Args {
+impl GetArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let view = View::open(&self.dir)?;
         let url = parse_seed(&self.url, &Canonicalizer::new(CanonicalOptions::default()))

@@ -33,10 +33,10 @@ Examples:
   curl -s https://example.org | orbweaver inspect links --url https://example.org/
   orbweaver inspect wire --store captured.bin
   echo '{\"href\": \"../a\", \"base\": \"http://example.org/x/y\"}' | orbweaver inspect url --batch")]
-pub(crate) struct Args {
+pub(crate) struct InspectArgs {
     /// Which parser
     #[arg(value_enum)]
-    what: What,
+    what: InspectCommand,
 
     /// The input; standard input if not given, or -
 
@@ -73,7 +73,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum What {
+enum InspectCommand {
     /// The canonical form, SURT key, host and registered domain of each line
     Url,
     /// Whether a robots.txt allows --url, and by which rule
@@ -117,10 +117,10 @@ struct SitemapQuestion {
     url: String,
 }
 
-impl Args {
+impl InspectArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let mut out = BufWriter::new(std::io::stdout().lock());
-        let is_wire = matches!(self.what, What::Wire);
+        let is_wire = matches!(self.what, InspectCommand::Wire);
         if is_wire && self.batch {
             return Err(Fatal::input("wire has no --batch"));
         }
@@ -142,17 +142,17 @@ impl Args {
         // Read as bytes: a line that is not UTF-8 gets its answer like any other.
         while input.read_until(b'\n', &mut line)? > 0 {
             let answer = match self.what {
-                What::Url => ask(&line, |q: UrlQuestion| url(&q.href, q.base.as_deref())),
-                What::Robots => ask(&line, |q: RobotsQuestion| {
+                InspectCommand::Url => ask(&line, |q: UrlQuestion| url(&q.href, q.base.as_deref())),
+                InspectCommand::Robots => ask(&line, |q: RobotsQuestion| {
                     robots(q.robots.as_bytes(), &q.agent, &q.url)
                 }),
-                What::Links => ask(&line, |q: LinksQuestion| {
+                InspectCommand::Links => ask(&line, |q: LinksQuestion| {
                     links(&bytes(q.html, q.html_base64)?, &q.url)
                 }),
-                What::Sitemap => ask(&line, |q: SitemapQuestion| {
+                InspectCommand::Sitemap => ask(&line, |q: SitemapQuestion| {
                     sitemap(&bytes(q.body, q.body_base64)?, &q.url)
                 }),
-                What::Wire => return Ok(()),
+                InspectCommand::Wire => return Ok(()),
             };
             writeln!(
                 out,
@@ -170,11 +170,11 @@ impl Args {
         self.input()?
             .read_to_end(&mut body)
             .context("cannot read the input")?;
-        if matches!(self.what, What::Wire) {
+        if matches!(self.what, InspectCommand::Wire) {
             let kind = self.protocol().unwrap_or_else(|| wire::Kind::guess(&body));
             return wire::show(&body, kind, out);
         }
-        if matches!(self.what, What::Url) {
+        if matches!(self.what, InspectCommand::Url) {
             for line in String::from_utf8_lossy(&body)
                 .lines()
                 .filter(|line| !line.trim().is_empty())
@@ -191,10 +191,12 @@ impl Args {
                 .ok_or("give the URL of the input with --url".to_owned())
         };
         let answer = match self.what {
-            What::Url | What::Wire => return Ok(()),
-            What::Robots => from().and_then(|url| robots(&body, &self.agent, url)),
-            What::Links => from().and_then(|url| links(&body, url)),
-            What::Sitemap => sitemap(&body, self.url.as_deref().unwrap_or("http://localhost/")),
+            InspectCommand::Url | InspectCommand::Wire => return Ok(()),
+            InspectCommand::Robots => from().and_then(|url| robots(&body, &self.agent, url)),
+            InspectCommand::Links => from().and_then(|url| links(&body, url)),
+            InspectCommand::Sitemap => {
+                sitemap(&body, self.url.as_deref().unwrap_or("http://localhost/"))
+            }
         };
         writeln!(out, "{:#}", answer.map_err(Fatal::input)?)?;
         Ok(())

@@ -44,19 +44,19 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    Crawl(Box<crawl::Args>),
-    Demo(demo::Args),
-    Status(status::Args),
-    Why(why::Args),
-    Ctl(ctl::Args),
-    Outcomes(outcomes::Args),
-    Get(get::Args),
-    Check(check::Args),
-    Urlserver(urlserver::Args),
-    Spider(spider::Args),
-    Store(store::Args),
-    Sim(sim::Args),
-    Inspect(inspect::Args),
+    Crawl(Box<crawl::CrawlArgs>),
+    Demo(demo::DemoArgs),
+    Status(status::StatusArgs),
+    Why(why::WhyArgs),
+    Ctl(ctl::CtlArgs),
+    Outcomes(outcomes::OutcomesArgs),
+    Get(get::GetArgs),
+    Check(check::CheckArgs),
+    Urlserver(urlserver::UrlserverArgs),
+    Spider(spider::SpiderArgs),
+    Store(store::StoreArgs),
+    Sim(sim::SimArgs),
+    Inspect(inspect::InspectArgs),
 }
 
 impl Cli {

@@ -17,13 +17,13 @@ use crate::exit::Ending;
 /// has the class `queued`; one that waits for a retry has `deferred`. If the index is damaged, what can be read is listed,
 /// each damaged place is named on standard error, and the exit code is 6.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct OutcomesArgs {
     /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
 
-impl Args {
+impl OutcomesArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let view = View::open(&self.dir)?;
         let mut out = BufWriter::new(std::io::stdout().lock());

@@ -30,7 +30,7 @@ ca.pem, and visits.jsonl when it is stopped: for each case the misbehaviour, the
 the requests received.
   orbweaver crawl --seeds DIR/seeds.txt --ca DIR/ca.pem --resolver ADDR --scope any \\
     --allow-net 127.90.0.0/16 -o try/")]
-pub(crate) struct Args {
+pub(crate) struct SimArgs {
     /// A TOML file with every setting of the simulation; flags override it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -92,7 +92,7 @@ pub(crate) struct Args {
     control_port: Option<u16>,
 }
 
-impl Args {
+impl SimArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         if let Some(folder) = &self.hostile {
             return hostile(folder);

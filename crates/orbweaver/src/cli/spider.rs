@@ -53,13 +53,13 @@ Example, by hand:
   printf 'Allow_Net = [\"127.0.0.0/8\"]\\n' > spider.toml
   orbweaver store -c spider.toml & orbweaver spider -c spider.toml &
   printf '1 1 127.0.0.1 http://127.0.0.1:8000/\\n' | nc -q 5 127.0.0.1 8701")]
-pub(crate) struct Args {
+pub(crate) struct SpiderArgs {
     /// The TOML file with the settings
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
 }
 
-impl Args {
+impl SpiderArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         spider::run(SpiderSettings::new(&Config::read(&self.config)?)?)?;
         Ok(Ending::Interrupted)

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use orbweaver_config::units::{counted, human_bytes};
-use orbweaver_model::OutcomeClass;
 use orbweaver_ring::{HostLine, Status, View, json};
 
 use super::damaged;
 use crate::exit::Ending;
+use crate::summary::aside;
 
 /// Show the state of a crawl, running or not
 ///
 /// Counts of URLs by outcome, hosts by state, and a few hosts by name: those that wait or are blocked, the slowest, and
 /// those with most failed attempts.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StatusArgs {
     /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -24,15 +24,6 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// What is said beside the count of a class.
-pub(crate) fn aside(status: &Status, class: &str) -> String {
-    match status.out_of_scope {
-        0 => String::new(),
-        _ if class != OutcomeClass::DeniedPolicy.as_str() => String::new(),
-        count => format!(" ({count} out of scope)"),
-    }
 }
 
 /// Shows a status to a person.
@@ -127,7 +118,7 @@ fn print_list(
     Ok(())
 }
 
-impl Args {
+impl StatusArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let seen = View::open(&self.dir)?.status()?;
         self.show(&seen.answer)?;

@@ -37,13 +37,13 @@ docs/formats/config.md has the sections and keys that they stand for.
 Example:
   printf 'Dir = \"/var/lib/orbweaver\"\\n' > store.toml
   orbweaver store -c store.toml")]
-pub(crate) struct Args {
+pub(crate) struct StoreArgs {
     /// The TOML file with the settings
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
 }
 
-impl Args {
+impl StoreArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         store::run(&StoreSettings::new(&Config::read(&self.config)?)?)?;
         Ok(Ending::Interrupted)

@@ -54,7 +54,7 @@ Example:
   printf 'Store_Host = \"127.0.0.1\"\\n' > daemons.toml
   orbweaver store -c daemons.toml & orbweaver spider -c daemons.toml &
   orbweaver urlserver -c daemons.toml https://example.org")]
-pub(crate) struct Args {
+pub(crate) struct UrlserverArgs {
     /// Seeds, in addition to those in the file
     #[arg(value_name = "URL")]
     urls: Vec<String>,
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     config: PathBuf,
 }
 
-impl Args {
+impl UrlserverArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let own = UrlServerSettings::new(&Config::read(&self.config)?)?;
         let flags = Config {

@@ -24,7 +24,7 @@ use crate::exit::Ending;
 Examples:
   orbweaver why example/ https://example.org/page
   orbweaver why example/ --slow")]
-pub(crate) struct Args {
+pub(crate) struct WhyArgs {
     /// The crawl directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-impl Args {
+impl WhyArgs {
     pub(crate) fn run(self) -> Result<Ending> {
         let view = View::open(&self.dir)?;
         let Some(url) = &self.url else {
