@@ -86,7 +86,7 @@ fn every_other_name_is_on_the_page_and_no_other() {
 fn size(bytes: u64) -> String {
     [(30, "G"), (20, "M"), (10, "K")]
         .iter()
-        .find(|(shift, _)| bytes % (1 << shift) == 0)
+        .find(|(shift, _)| bytes.is_multiple_of(1 << shift))
         .map_or(bytes.to_string(), |(shift, unit)| {
             format!("{}{unit}", bytes >> shift)
         })

@@ -25,6 +25,12 @@ pub struct HostSettings {
 }
 
 impl HostSettings {
+    fn add(&mut self, whom: Whom<'_>, rule: Rule) {
+        whom.set(rule.policy, &mut self.policies);
+        whom.set(rule.request, &mut self.requests);
+        whom.set(rule.traps, &mut self.traps);
+    }
+
     /// The names of hosts and domains whose robots.txt is ignored, those of domains with a leading `*.`.
     pub fn robots_ignored(&self) -> Vec<String> {
         let policies = self.policies.iter();
@@ -56,34 +62,44 @@ pub(crate) fn rules(config: &Config, usual: &Usual<'_>, wrong: &mut Mistakes<'_>
     for (name, written) in &config.hosts {
         let path = format!("host.{name:?}");
         wrong.demand(is_host(name), &path, "is not the name of a host");
-        settings
-            .missing
-            .extend(demand_sense(&path, written, usual, wrong));
+        let missing = demand_sense(&path, written, usual, wrong);
+        settings.missing.extend(missing);
         let all = covering(config, name).under(written.clone());
         let rule = Rule::new(&all, &config.limits, usual);
-        rule.policy.map(|it| settings.policies.set_host(name, it));
-        rule.request.map(|it| settings.requests.set_host(name, it));
-        rule.traps.map(|it| settings.traps.set_host(name, it));
+        settings.add(Whom::Host(name), rule);
     }
     for (name, written) in &config.domains {
         let path = format!("domain.{name:?}");
         let is_domain = is_host(name) && !is_address(name);
         wrong.demand(is_domain, &path, "is not the name of a domain");
-        settings
-            .missing
-            .extend(demand_sense(&path, written, usual, wrong));
+        let missing = demand_sense(&path, written, usual, wrong);
+        settings.missing.extend(missing);
         wrong.demand(
             written.auth.is_none() || registered_domain(name).is_some() || !is_domain,
             &format!("{path}.auth"),
             "must not be a public suffix",
         );
         let rule = Rule::new(&covering(config, name), &config.limits, usual);
-        rule.policy.map(|it| settings.policies.set_domain(name, it));
-        rule.request
-            .map(|it| settings.requests.set_domain(name, it));
-        rule.traps.map(|it| settings.traps.set_domain(name, it));
+        settings.add(Whom::Domain(name), rule);
     }
     settings
+}
+
+/// Whom a table is about.
+#[derive(Clone, Copy)]
+enum Whom<'a> {
+    Host(&'a str),
+    Domain(&'a str),
+}
+
+impl Whom<'_> {
+    fn set<T>(self, value: Option<T>, rules: &mut PerHost<T>) {
+        match (self, value) {
+            (Self::Host(name), Some(value)) => rules.set_host(name, value),
+            (Self::Domain(name), Some(value)) => rules.set_domain(name, value),
+            (_, None) => {}
+        }
+    }
 }
 
 /// Whether it is written as in a canonical URL, so that it can be found there.

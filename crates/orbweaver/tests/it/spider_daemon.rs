@@ -44,6 +44,48 @@ fn stop(spider: Spider) {
     spider.running.wait().expect(3);
 }
 
+/// The file that a crawl has its settings of hosts in serves a spider too.
+#[test]
+fn a_host_has_headers_credentials_and_limits_of_its_own() {
+    let place = Place::new();
+    let page = |_: &_| Some(Reply::html("a".repeat(5000)));
+    let [own, usual] = [60, 61].map(|last| Site::start([41, 0, last], page));
+    let played = Played::new();
+    let table = format!(
+        "[host.\"{}\"]\nrate = 0.5\nheaders = {{ X-Team = \"crawl\" }}\n\
+         auth = {{ token = \"t0\", over_http = true }}\nlimits = {{ max_body_bytes = 100 }}\n",
+        own.ip()
+    );
+    let spider = spider(&place, played.address(), &table);
+    let mut records = played.accept();
+    let mut talk = Talk::new(spider.orders);
+    for (id, site) in [(1, &own), (2, &usual)] {
+        talk.say(&format!("{id} {id} {} {}", site.ip(), site.url("/")));
+        let record = Raw::read(&mut records).unwrap();
+        answer(&mut records, record.doc_id, 0);
+        talk.wait_for(&format!("{id} DONE"));
+        let body = record.data.iter().filter(|byte| **byte == b'a').count();
+        assert_eq!(body < 1000, id == 1, "{body}");
+    }
+    let (asked, other) = (own.log().remove(0), usual.log().remove(0));
+    assert_eq!(asked.field("authorization"), Some("Bearer t0"));
+    assert_eq!(asked.field("x-team"), Some("crawl"));
+    let none = (other.field("authorization"), other.field("x-team"));
+    assert_eq!(none, (None, None));
+    stop(spider);
+    // Without the secret a spider does not start.
+    let config = place.file(
+        "secret.toml",
+        "[host.\"a.org\"]\nauth = { user = \"me\" }\n",
+    );
+    let refused = run(["spider", "-c", &config]).expect(2);
+    assert!(
+        refused.stderr.contains("the password is not given"),
+        "{}",
+        refused.stderr
+    );
+}
+
 #[test]
 fn pushed_orders_are_fetched_stored_and_done() {
     let place = Place::new();
