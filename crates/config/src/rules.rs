@@ -77,7 +77,7 @@ pub(crate) fn rules(config: &Config, usual: &Usual<'_>, wrong: &mut Mistakes<'_>
         wrong.demand(
             written.auth.is_none() || registered_domain(name).is_some() || !is_domain,
             &format!("{path}.auth"),
-            "must not be a public suffix",
+            "cannot be set for a public suffix, whose hosts have many owners",
         );
         let rule = Rule::new(&covering(config, name), &config.limits, usual);
         settings.add(Whom::Domain(name), rule);
@@ -169,7 +169,8 @@ fn demand_within(
         rate: most,
         at_once,
     } = address;
-    let within = |rate: f64| most == 0.0 || (rate > 0.0 && rate <= most);
+    // One that is no rate has been reported already.
+    let within = |rate: f64| most == 0.0 || (rate != 0.0 && rate <= most);
     let must = format!(
         "must not be above politeness.ip_rate, {most} requests per second to one address: raise that too"
     );

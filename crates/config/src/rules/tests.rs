@@ -157,13 +157,13 @@ fn every_mistake_has_its_line() {
         "per_host (line 3 of x.toml) must be",
         "robots (line 4 of x.toml) must be",
         "auth (line 6 of x.toml) must have user and password, or a token",
-        "user (line 6 of x.toml) must not have a colon",
+        "user (line 6 of x.toml) must not contain a colon",
         "Host (line 8 of x.toml): this header cannot be set: it follows from the URL",
         "Content-Length (line 9 of x.toml): this header cannot be set",
         "Authorization (line 10 of x.toml): this header cannot be set",
         "b@d (line 11 of x.toml): not a valid header name",
         "X (line 12 of x.toml) must be printable ASCII",
-        "auth (line 14 of x.toml) must not be a public suffix",
+        "auth (line 14 of x.toml) cannot be set for a public suffix",
         "domain.\"0.1\" (line 15 of x.toml) is not the name of a domain",
         "total_timeout_s (line 18 of x.toml) must be above 0",
         "max_body_bytes (line 19 of x.toml) must be above 0, and not above 1073741824",
@@ -179,7 +179,7 @@ fn a_host_is_not_asked_more_often_than_its_address() {
     let error = refused("[host.\"a.org\"]\nrate = 2\nper_host = 2\n[domain.\"b.org\"]\nrate = 0");
     for part in [
         "rate (line 2 of x.toml) must not be above politeness.ip_rate, 1 requests",
-        "per_host (line 3 of x.toml) must not be above politeness.per_ip, 1 requests",
+        "per_host (line 3 of x.toml) must not be above politeness.per_ip, 1 concurrent requests",
         "rate (line 5 of x.toml) must not be above politeness.ip_rate",
     ] {
         assert!(error.contains(part), "{part} is missing in: {error}");
