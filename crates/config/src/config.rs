@@ -34,7 +34,7 @@ pub struct Config {
     pub budget: BudgetConfig,
     /// When pages are visited again.
     pub recrawl: RecrawlConfig,
-    /// How often servers are asked.
+    /// Request rates.
     pub politeness: PolitenessConfig,
     /// How connections are made.
     pub fetch: FetchConfig,
@@ -168,7 +168,7 @@ sections! {
 
     /// When pages are visited again.
     recrawl: RecrawlConfig {
-        /// Go on for ever, visiting each page again when it is likely to have changed.
+        /// Run until stopped, and revisit each page when it is likely to have changed.
         on: bool,
         /// The shortest time between two visits, such as "1h".
         min: String,
@@ -178,7 +178,7 @@ sections! {
         head_first: bool,
     }
 
-    /// How often servers are asked.
+    /// Request rates.
     politeness: PolitenessConfig {
         /// Requests per second to one host; 0 means no limit.
         rate: f64,
@@ -206,7 +206,7 @@ sections! {
         concurrency: usize,
         /// Threads that fetch and read pages.
         workers: usize,
-        /// Networks that may be asked although they are private.
+        /// Private networks that may be contacted.
         allow_net: Vec<String>,
         /// Accept any certificate.
         insecure: bool,

@@ -25,7 +25,7 @@ pub enum Mode {
     /// The URL server sends orders as they are ready.
     #[default]
     Push,
-    /// The spider asks for orders.
+    /// The spider requests orders.
     Pull,
 }
 

@@ -23,7 +23,7 @@ pub struct HostConfig {
     /// Header lines of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Who asks.
+    /// Credentials.
     pub auth: Option<AuthConfig>,
     /// How much is taken.
     pub limits: HostLimitsConfig,
@@ -77,7 +77,7 @@ macro_rules! tables {
 }
 
 tables! {
-    /// Who asks: a user with a password, or a token.
+    /// Credentials: a user with a password, or a token.
     AuthConfig {
         /// The name for Basic.
         user: String,

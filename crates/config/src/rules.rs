@@ -14,7 +14,7 @@ use crate::mistakes::Mistakes;
 /// The settings of single hosts, for each stage its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostSettings {
-    /// How hosts are asked.
+    /// Request rates of hosts.
     pub policies: PerHost<HostPolicy>,
     /// What requests to hosts say and take.
     pub requests: PerHost<HostRequest>,
@@ -47,7 +47,7 @@ pub(crate) struct Usual<'a> {
     pub(crate) address: Option<AddressLimits>,
 }
 
-/// How often one address is asked, whatever hosts share it.
+/// The request rate of one address, for all hosts that share it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AddressLimits {
     /// Requests per second; 0 means no limit.

@@ -49,7 +49,7 @@ pub struct Settings {
     pub budgets: Budgets,
     /// When finished pages are visited again; none when the crawl ends instead.
     pub recrawl: Option<RecrawlBounds>,
-    /// Pages are asked for with HEAD first when they are visited again.
+    /// Revisits send HEAD first.
     pub head_first: bool,
     /// Running time at most; none means no limit.
     pub time: Option<Duration>,
@@ -75,7 +75,7 @@ pub struct Settings {
     pub concurrency: usize,
     /// Threads that fetch and read pages.
     pub workers: usize,
-    /// Networks that may be asked although they are private.
+    /// Private networks that may be contacted.
     pub allow_net: Vec<IpNet>,
     /// Any TLS certificate is accepted.
     pub insecure: bool,

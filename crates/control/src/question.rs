@@ -1,8 +1,8 @@
-//! What can be asked of a running crawl, and changed in it.
+//! The requests that a running crawl answers: questions and changes.
 
 use serde::{Deserialize, Serialize};
 
-/// What can be asked. `docs/formats/crawl-directory.md` lists the answers.
+/// A question or a change. `docs/formats/crawl-directory.md` lists the answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
@@ -26,12 +26,12 @@ pub enum Question {
     Resume,
     /// The crawl ends as after SIGTERM.
     Stop,
-    /// Nothing more is asked of a host.
+    /// No more requests are sent to a host.
     Block {
         /// The host, as the user wrote it.
         host: String,
     },
-    /// A host is asked again.
+    /// A host gets requests again.
     Unblock {
         /// The host.
         host: String,

@@ -1,4 +1,4 @@
-//! The line to a running crawl: a socket in its directory that takes one question per connection.
+//! The control socket of a running crawl, in its directory: one request per connection.
 //!
 //! The doc index has one owner, so a second process cannot read it while the crawl runs, and changes must
 //! go through the ring; both ask here instead. Question: one line with a JSON object. Answer: JSON lines,

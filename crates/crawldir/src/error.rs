@@ -1,4 +1,4 @@
-//! Why a crawl directory cannot be used.
+//! Errors: why a crawl directory cannot be used.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The directory of a crawl: what lies where, whether it can be used, and whether it is still there.
+//! The crawl directory: its paths, its lock, the stored settings, and whether it is still there.
 //!
 //! | path | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Room on the disk: a crawl pauses before the disk is full, not after.
+//! Free disk space: a crawl pauses before the disk is full, not after.
 //!
 //! What is already out when the crawl pauses still has to be kept, and so does what the doc index sorts
 //! anew in the background. A store that meets the end of the disk recovers, but never needs to.

@@ -1,7 +1,7 @@
-//! The daemons: the ring cut at its two seams. They have no logic of their own; the same fetch and the
+//! The daemons: the ring cut at two places. They have no logic of their own; the same fetch and the
 //! same archive work here as in a crawl, only the channel between them is a socket.
 
-mod door;
+mod acceptor;
 mod signals;
 pub mod spider;
 pub mod store;

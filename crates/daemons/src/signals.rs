@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, which end a process in order.
+//! SIGINT and SIGTERM, which shut a process down cleanly.
 
 use std::io;
 

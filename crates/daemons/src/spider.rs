@@ -29,7 +29,7 @@ use orbweaver_wire::{Places, Service};
 
 use self::fetches::Fetches;
 use self::orders::Orders;
-use super::{door::Door, key_error};
+use super::{acceptor::Acceptor, key_error};
 use crate::signals::Signals;
 use orbweaver_ring::Descriptors;
 use orbweaver_ring::Error;
@@ -99,7 +99,7 @@ async fn serve(
     let listen = places.at(&listen.host, listen.port, Service::Line)?;
     let listener = listen.port.listen(&listen.host, listen.number).await;
     let listener = listener.map_err(|error| Error::Input(error.to_string()))?;
-    let mut door = Door::new(listener, Arc::clone(&clock));
+    let mut acceptor = Acceptor::new(listener, Arc::clone(&clock));
     if !settings.has_contact {
         warn!(
             "no contact is set: site owners cannot reach you; set Contact to a mail address or a page"
@@ -117,7 +117,7 @@ async fn serve(
     let fetches = Arc::new(fetches);
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(Arc::clone(&fetches).serve(waiting, stopped.clone()));
-    info!("listening on {} for orders", door.address());
+    info!("listening on {} for orders", acceptor.address());
     let mut looks = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
@@ -126,8 +126,8 @@ async fn serve(
                     warn!(what, "this machine is out of connections; fetches wait for one");
                 }
             }
-            connection = door.next() => {
-                let talk = peers::converse(connection, Arc::clone(&fetches), door.log(), stopped.clone());
+            connection = acceptor.next() => {
+                let talk = peers::converse(connection, Arc::clone(&fetches), acceptor.log(), stopped.clone());
                 tokio::spawn(talk);
             }
             () = signals.next() => break,

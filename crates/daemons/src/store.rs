@@ -27,7 +27,7 @@ use orbweaver_wire::{Places, Service};
 
 use self::known::{Known, key};
 use self::receive::{Received, Receiver};
-use super::{door::Door, key_error};
+use super::{acceptor::Acceptor, key_error};
 use crate::signals::Signals;
 use orbweaver_crawldir::CrawlDir;
 use orbweaver_ring::Error;
@@ -60,8 +60,8 @@ async fn serve(settings: &StoreSettings) -> Result<()> {
     let results = results.map_err(|error| Error::Input(error.to_string()))?;
     let held = CrawlDir::hold(&settings.dir).map_err(Error::from)?;
     let store = Arc::new(open(held.dir(), settings)?);
-    let records = Door::new(records, orbweaver_ring::steady());
-    let results = Door::new(results, orbweaver_ring::steady());
+    let records = Acceptor::new(records, orbweaver_ring::steady());
+    let results = Acceptor::new(results, orbweaver_ring::steady());
     announce("records", &records);
     announce("results", &results);
     let spiders = tokio::spawn(spiders::accept(records, Arc::clone(&store)));
@@ -79,8 +79,8 @@ async fn serve(settings: &StoreSettings) -> Result<()> {
     Ok(())
 }
 
-fn announce(what: &str, door: &Door) {
-    info!("listening on {} for {what}", door.address());
+fn announce(what: &str, acceptor: &Acceptor) {
+    info!("listening on {} for {what}", acceptor.address());
 }
 
 fn open(dir: &CrawlDir, settings: &StoreSettings) -> Result<Receiver> {

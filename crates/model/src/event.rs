@@ -246,7 +246,7 @@ pub struct Rules {
 /// A budget of a host or of its domain that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Spent {
-    /// URLs asked for.
+    /// URLs that were requested.
     Pages,
     /// Bytes received.
     Bytes,
@@ -269,7 +269,7 @@ pub enum HostSetting {
 pub struct RobotsRecord {
     /// When it was received.
     pub fetched: Timestamp,
-    /// When it must be asked for again.
+    /// When it must be fetched again.
     pub expires: Timestamp,
     /// HTTP status of the final answer.
     pub status: u16,

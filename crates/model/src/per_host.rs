@@ -82,7 +82,7 @@ pub struct HostPolicy {
 pub struct HostRequest {
     /// Header lines of every request, in place of ours of the same name.
     pub headers: HeaderMap,
-    /// Who asks.
+    /// Credentials.
     pub credentials: Option<Credentials>,
     /// How much is taken.
     pub limits: Option<Box<Limits>>,

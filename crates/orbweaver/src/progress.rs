@@ -38,15 +38,15 @@ impl Show {
     };
 }
 
-/// Speaks to the person before the screen, from any thread.
+/// Writes to the terminal, from any thread.
 #[derive(Clone)]
-pub(crate) struct Voice {
+pub(crate) struct Output {
     form: Form,
     bar: Option<ProgressBar>,
 }
 
-impl Voice {
-    /// A sentence for people that does not disturb the live line.
+impl Output {
+    /// Prints a message without disturbing the live line.
     pub(crate) fn say(&self, sentence: &str) {
         let sentence = text::shown(sentence);
         match (&self.bar, self.form) {
@@ -56,7 +56,7 @@ impl Voice {
         }
     }
 
-    /// A line of the log, which was asked for whatever the form of the progress.
+    /// Prints a line of the request log, which was requested in any form of progress.
     pub(crate) fn log(&self, entry: &str) {
         match (&self.bar, self.form) {
             (Some(bar), _) => bar.println(entry),
@@ -69,7 +69,7 @@ impl Voice {
 /// Shows progress.
 pub(crate) struct Progress {
     show: Show,
-    voice: Voice,
+    output: Output,
     last_line: Instant,
 }
 
@@ -92,7 +92,7 @@ impl Progress {
         });
         Self {
             show,
-            voice: Voice { form, bar },
+            output: Output { form, bar },
             last_line: Instant::now(),
         }
     }
@@ -124,25 +124,25 @@ impl Progress {
         }
     }
 
-    /// A sentence for people that does not disturb the live line.
+    /// Prints a message without disturbing the live line.
     pub(crate) fn say(&self, sentence: &str) {
-        self.voice.say(sentence);
+        self.output.say(sentence);
     }
 
-    /// Where the log is shown, if it is.
-    pub(crate) fn log_voice(&self) -> Option<Voice> {
-        self.show.verbose.then(|| self.voice.clone())
+    /// Where the request log is shown, if it is.
+    pub(crate) fn log_output(&self) -> Option<Output> {
+        self.show.verbose.then(|| self.output.clone())
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     pub(crate) fn clear(&self) {
-        if let Some(bar) = &self.voice.bar {
+        if let Some(bar) = &self.output.bar {
             bar.finish_and_clear();
         }
     }
 
     fn write(&self, now: &Standing) {
-        match (&self.voice.bar, self.show.form) {
+        match (&self.output.bar, self.show.form) {
             (Some(bar), _) => {
                 bar.set_message(sentence(now));
                 bar.tick();

@@ -18,8 +18,8 @@ const EVERY: Duration = Duration::from_millis(50);
 /// Runs a crawl to its end and says how it went.
 pub(crate) fn run(builder: CrawlBuilder, show: Show, is_service: bool) -> Result<Ending> {
     let mut progress = Progress::new(show);
-    let builder = match progress.log_voice() {
-        Some(voice) => builder.on_request(move |line| voice.log(line)),
+    let builder = match progress.log_output() {
+        Some(output) => builder.on_request(move |line| output.log(line)),
         None => builder,
     };
     let signals = signals()?;

@@ -17,11 +17,11 @@ pub enum Decision {
     Final,
     /// It was no attempt: the URL is where it was before.
     PutBack,
-    /// The URL is asked for again.
+    /// The URL is retried.
     Again {
         /// Not before.
         due: Timestamp,
-        /// The server asked for patience: its whole host waits as long.
+        /// The server sent Retry-After: its whole host waits as long.
         whole_host: bool,
     },
 }

@@ -9,7 +9,7 @@
 //! | 410 | it is gone for good | never |
 //! | any other error or failure | nothing | after the longest time |
 //! | refused by scope, policy, robots.txt, trap | nothing | never |
-//! | robots.txt could not be had (`retry.rs`) | nothing | when that deserves another try |
+//! | robots.txt was unavailable (`retry.rs`) | nothing | at the next retry |
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ pub struct Peer {
     extension: Extension,
     /// It was silent after the last offer: perhaps it reads the ids as other numbers. It is not offered again.
     is_plain: bool,
-    /// Orders that it has asked for and not got.
+    /// Orders that it has requested and not received.
     credit: u64,
     /// Orders that it gets without asking.
     pub window: Window,
@@ -109,7 +109,7 @@ impl Peer {
         self.credit > 0
     }
 
-    /// It has asked for so many orders.
+    /// It has requested this many orders.
     pub fn asked_for(&mut self, count: u32) {
         self.credit = self.credit.saturating_add(count.into()).min(MAX_CREDIT);
     }

@@ -1,4 +1,4 @@
-//! A crawl as its user has it: built, started, watched, changed, and waited for.
+//! The interface of a running crawl: watch it, change it, wait for its end.
 
 mod builder;
 
@@ -58,7 +58,7 @@ impl Crawl {
             .name("crawl".into())
             .spawn(move || {
                 let _alive = alive;
-                // Also when it fails: whoever waits for pages must not wait for ever.
+                // Also when it fails: whoever waits for pages must not wait forever.
                 let _over = over;
                 run(start, &tell)
             })
@@ -84,12 +84,12 @@ impl Crawl {
         &self.dir
     }
 
-    /// How far it is, as of a quarter of a second ago at most.
+    /// The progress, at most a quarter of a second old.
     pub fn progress(&self) -> Progress {
         self.control.watch().progress()
     }
 
-    /// What there is to tell a person since the last call: one sentence each, lower case and without a full stop.
+    /// Messages for the user since the last call: one sentence each, lower case and without a full stop.
     pub fn messages(&self) -> Vec<String> {
         self.control.watch().messages()
     }
@@ -99,7 +99,7 @@ impl Crawl {
         self.control.status()
     }
 
-    /// Everything that decides about a URL: who linked to it, what scope and robots.txt say, where it waits and for what.
+    /// Explains the state of a URL: which page linked to it, what scope and robots.txt say, where it waits and for what.
     pub fn why(&self, url: &str) -> Result<Why> {
         self.control.why(url)
     }
@@ -128,12 +128,12 @@ impl Crawl {
         self.control.inlet().clone()
     }
 
-    /// Lets no more requests out; those that are out may end.
+    /// Sends no more requests; those in flight may finish.
     pub fn pause(&self) -> Result<()> {
         self.control.make(Question::Pause).map(drop)
     }
 
-    /// Lets requests out again.
+    /// Sends requests again.
     pub fn resume(&self) -> Result<()> {
         self.control.make(Question::Resume).map(drop)
     }
@@ -143,7 +143,7 @@ impl Crawl {
         self.control.make(change)
     }
 
-    /// Tells it to end: requests that are out may end, then everything is written. [`Crawl::wait`] waits for that.
+    /// Stops it: requests in flight may finish, then everything is written. [`Crawl::wait`] waits for that.
     pub fn stop(&self) {
         self.control.stop();
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a crawl as a whole. What goes wrong with single URLs is no error but an outcome.
+//! Errors of a crawl as a whole. A failure of a single URL is not an error but an outcome.
 
 use std::fmt::Display;
 
@@ -44,7 +44,7 @@ pub enum Error {
     /// The URL server cannot be started, or has ended.
     #[error(transparent)]
     UrlServer(#[from] orbweaver_urlserver::UrlServerError),
-    /// A file, a socket or a thread cannot be had.
+    /// A file, a socket or a thread is unavailable.
     #[error("{what}: {source}")]
     Io {
         /// What was tried.

@@ -1,8 +1,8 @@
-//! Who carries orders out: the spider of this process, or spiders that are other processes.
+//! Fetchers carry orders out: the spider of this process, or spiders that are other processes.
 //!
 //! Both forms do the same with an order: they ask the gate before its request is written, say when it has been, and end
 //! it once, with a result, as given up, or not at all, when the crawl ends before the request does; then its URL stays
-//! claimed, and the next run asks for it. `crates/orbweaver/tests/it/fetchers.rs` holds both to that.
+//! claimed, and the next run requests it. `crates/orbweaver/tests/it/fetchers.rs` holds both to that.
 
 pub(crate) mod gate;
 pub(crate) mod here;

@@ -188,7 +188,7 @@ impl Harvest {
         }
     }
 
-    /// What follows from a HEAD: either the document is as it was, or it is asked for. A HEAD is not archived,
+    /// What follows from a HEAD: either the document is unchanged, or it is requested. A HEAD is not archived,
     /// for it brings nothing to keep.
     fn head_only(&self, visit: &Visit) -> Event {
         let (key, result) = (visit.candidate.key, &visit.result);

@@ -1,4 +1,4 @@
-//! Orbweaver as a library: a web crawler that is polite, archives what it fetches, and can be killed at any moment.
+//! Orbweaver as a library: a web crawler that limits its request rate per host, archives what it fetches, and can be killed at any moment.
 //!
 //! ```no_run
 //! use orbweaver_ring::Crawl;

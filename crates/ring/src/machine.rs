@@ -1,4 +1,4 @@
-//! What the crawl asks of the machine it runs on: file descriptors, a secret.
+//! What the crawl needs from the machine it runs on: file descriptors, a secret.
 
 use rand::TryRng;
 
@@ -26,7 +26,7 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// As many as the machine allows, asked for now.
+    /// As many as the machine allows, requested now.
     pub fn get() -> Self {
         Self::of(allow_many_files())
     }

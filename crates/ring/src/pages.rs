@@ -48,7 +48,7 @@ pub struct Pages {
     progress: Progress,
     /// The crawl has ended, and nothing more comes.
     ended: Arc<AtomicBool>,
-    /// The page that was given out last; it counts as done when the next is asked for.
+    /// The page that was returned last; it counts as done when the next is requested.
     given: u64,
     kept: Instant,
 }
@@ -172,7 +172,7 @@ pub struct PageLink {
     pub url: CrawlUrl,
     /// Where it stood.
     pub kind: LinkKind,
-    /// The page asks not to follow it.
+    /// The page marks it as nofollow.
     pub nofollow: bool,
 }
 

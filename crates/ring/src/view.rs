@@ -1,4 +1,4 @@
-//! A crawl seen from another process: asked while it runs, read from its directory when it does not.
+//! A crawl seen from another process: through its socket while it runs, from its files when it does not.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -102,7 +102,7 @@ impl View {
         Ok(found?)
     }
 
-    /// An index that cannot be asked is no reason not to find the page.
+    /// The page is found even if the index cannot be read.
     fn place_of(&self, url: &CrawlUrl) -> Option<CapturePlace> {
         let question = Question::Why {
             url: url.to_string(),

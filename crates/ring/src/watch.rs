@@ -1,4 +1,4 @@
-//! What those who watch a crawl see: its state as values, gathered from the stages while they work.
+//! The state of a running crawl as values, gathered from the stages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};

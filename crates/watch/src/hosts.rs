@@ -15,7 +15,7 @@ const SHOWN: usize = 5;
 pub struct HostStates {
     /// URLs are queued and nothing is in the way but the gap between requests.
     pub ready: u64,
-    /// URLs are queued and the host has asked for patience.
+    /// URLs are queued and the host waits for the time in Retry-After.
     pub waiting: u64,
     /// URLs are queued and an operator has blocked the host.
     pub blocked: u64,
@@ -56,7 +56,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Reads every host; with it the number of those that were asked for a page. A host that only links name is none.
+    /// Reads every host, and counts those that got a request for a page. A host that is only known from links does not count.
     pub fn read(reader: &Reader, now: Timestamp) -> orbweaver_docindex::Result<(u64, Self)> {
         let mut all = Self::default();
         let mut count = 0;

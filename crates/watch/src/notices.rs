@@ -1,4 +1,4 @@
-//! What a run has to tell a person beyond its counts: said at once beside the progress line, and again in the summary.
+//! Messages of a run for the user beyond its counts: shown at once beside the progress line, and again in the summary.
 //!
 //! Anybody in the ring can add a sentence. It names what happened, its cause, and what to type to change it.
 

@@ -1,4 +1,4 @@
-//! Seeds that cannot be reached: said at once with the cause and the flag that helps, and again in the summary.
+//! Seeds that are not reachable: reported at once with the cause and the flag that helps, and again in the summary.
 //!
 //! A host that does not answer is tried again for a minute and more before its URLs count as failed. Whoever has
 //! mistyped a name or meets an unknown certificate wants to know after a second.

@@ -25,7 +25,7 @@ pub struct Facts {
     pub backlog: usize,
     /// What the store complains of.
     pub trouble: Option<String>,
-    /// URLs still to be asked for.
+    /// URLs still to be requested.
     pub queued: u64,
     /// Seconds to the next retry or the next host, when nothing else is left.
     pub next_try: Option<u64>,

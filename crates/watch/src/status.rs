@@ -1,4 +1,4 @@
-//! Where a crawl stands, in numbers.
+//! The state of a crawl in numbers.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub struct Status {
     pub requests: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Hosts that were asked for a page.
+    /// Hosts that got a request for a page.
     pub hosts: u64,
     /// Hosts by state, and those that stand out.
     pub hosts_seen: Hosts,
@@ -54,9 +54,9 @@ pub struct Status {
 pub struct Serving {
     /// Hosts with a queue.
     pub hosts: usize,
-    /// To be asked as soon as a request may go out.
+    /// Due as soon as a request may be sent.
     pub ready: usize,
-    /// For the gap after their last request, or for the patience that they asked for.
+    /// For the gap after their last request, or for the time in Retry-After.
     pub waiting_for_time: usize,
     /// For the turn of their address.
     pub waiting_for_address: usize,
@@ -72,7 +72,7 @@ pub struct Serving {
     pub queued: usize,
     /// URLs for which no queue is free.
     pub leftover: usize,
-    /// When the next of those that wait for a time may be asked.
+    /// When the next of those that wait for a time is due.
     pub next: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The result of a run.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub struct Summary {
     pub why_nothing: Vec<String>,
     /// What the run has to tell beyond its counts.
     pub notices: Vec<String>,
-    /// When something that is left can be asked for, where that is later than the crawl was willing to wait.
+    /// When the next remaining URL is due, if that is later than the crawl was willing to wait.
     pub next: Option<String>,
 }
 

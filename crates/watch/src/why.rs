@@ -52,7 +52,7 @@ pub struct Why {
     pub since: Option<String>,
     /// What it waits for, in words.
     pub waits_for: Option<String>,
-    /// Before this moment it is not asked for.
+    /// The time before which it is not requested.
     pub earliest: Option<String>,
     /// Every attempt that is kept, the oldest first.
     pub attempts: Vec<AttemptSays>,
@@ -105,11 +105,11 @@ pub struct RobotsSays {
     pub status: u16,
     /// When it was fetched.
     pub fetched: String,
-    /// When it must be asked for again.
+    /// When it must be fetched again.
     pub expires: String,
     /// That time has passed.
     pub expired: bool,
-    /// It may be asked for.
+    /// It may be requested.
     pub allowed: bool,
     /// The line that decides; none when no line matches.
     pub rule: Option<String>,
@@ -124,7 +124,7 @@ pub struct HostSays {
     pub name: String,
     /// Its URLs that are queued.
     pub queued: u32,
-    /// URLs asked for.
+    /// URLs that were requested.
     pub asked: u32,
     /// Requests made.
     pub requests: u32,
@@ -138,7 +138,7 @@ pub struct HostSays {
     pub blocked_since: Option<String>,
     /// Requests per second that an operator has set for it.
     pub rate: Option<f64>,
-    /// Not to be asked before, because it has asked for patience.
+    /// The time before which it gets no request, from Retry-After.
     pub not_before: Option<String>,
     /// The gap that is kept between two requests, in seconds; none while no crawl runs.
     pub gap_s: Option<f64>,

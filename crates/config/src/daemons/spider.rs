@@ -40,7 +40,7 @@ pub struct SpiderSettings {
     pub user_agent: String,
     /// The User-Agent says how its owner can be reached.
     pub has_contact: bool,
-    /// Networks that may be asked although they are private.
+    /// Private networks that may be contacted.
     pub allow_net: Vec<IpNet>,
     /// Any certificate is accepted.
     pub insecure: bool,

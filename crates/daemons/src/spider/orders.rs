@@ -357,7 +357,7 @@ impl Orders {
     }
 }
 
-/// Reminds for ever. Sixteen looks an interval cost nothing and are late by little.
+/// Sends reminders until the end. Sixteen checks per interval cost nothing and are only slightly late.
 pub(super) async fn tick(orders: Arc<Orders>) {
     let step = (orders.interval / 16).clamp(Duration::from_millis(1), Duration::from_millis(250));
     loop {

@@ -17,7 +17,7 @@ use orbweaver_wire::{
     Complaints, Connection, Dialect, FromSpider, Lines, OrderLine, Terms, ToSpider, Word, extension,
 };
 
-use super::super::door::DoorLog;
+use super::super::acceptor::RefusalLog;
 use super::fetches::Fetches;
 use super::orders::Peer;
 
@@ -34,7 +34,7 @@ const MAX_HELD: usize = 1024;
 pub(super) async fn converse(
     connection: Connection,
     fetches: Arc<Fetches>,
-    door: DoorLog,
+    refusals: RefusalLog,
     mut stopped: watch::Receiver<bool>,
 ) {
     let address = connection.peer();
@@ -82,7 +82,7 @@ pub(super) async fn converse(
         listener.complaints.total(),
     );
     match ended {
-        Err(error) if door.knows(&error) => {}
+        Err(error) if refusals.knows(&error) => {}
         // Nobody in particular.
         Ok(()) if !listener.is_known => {}
         Ok(()) => info!(peer = %address, open, dropped, "URL server disconnected"),
@@ -124,7 +124,7 @@ struct Listener {
     peer: Arc<Peer>,
     lines: Lines,
     complaints: Complaints,
-    /// Orders that were asked for with GET and have not come.
+    /// Orders that were requested with GET and have not arrived.
     credit: usize,
     /// It has said something that is of the protocol.
     is_known: bool,

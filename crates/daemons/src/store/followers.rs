@@ -13,18 +13,18 @@ use orbweaver_store::Reading;
 use orbweaver_wire::conversation::write_in_time;
 use orbweaver_wire::{Command, Connection, Lines};
 
-use super::super::door::{Door, DoorLog};
+use super::super::acceptor::{Acceptor, RefusalLog};
 use super::receive::Receiver;
 
-/// Accepts followers for ever.
-pub(super) async fn accept(mut door: Door, store: Arc<Receiver>) {
+/// Accepts followers until the end.
+pub(super) async fn accept(mut acceptor: Acceptor, store: Arc<Receiver>) {
     loop {
-        let connection = door.next().await;
-        tokio::spawn(follow(connection, Arc::clone(&store), door.log()));
+        let connection = acceptor.next().await;
+        tokio::spawn(follow(connection, Arc::clone(&store), acceptor.log()));
     }
 }
 
-async fn follow(connection: Connection, store: Arc<Receiver>, door: DoorLog) {
+async fn follow(connection: Connection, store: Arc<Receiver>, refusals: RefusalLog) {
     let peer = connection.peer();
     let (reader, writer) = tokio::io::split(connection);
     let (from, begin) = watch::channel(None);
@@ -33,7 +33,7 @@ async fn follow(connection: Connection, store: Arc<Receiver>, door: DoorLog) {
         ended = tell(writer, begin, &store) => ended,
     };
     match ended {
-        Err(error) if door.knows(&error) => {}
+        Err(error) if refusals.knows(&error) => {}
         Ok(()) => info!(%peer, "follower disconnected"),
         Err(error) => warn!(%peer, "connection to the follower lost: {error:#}"),
     }

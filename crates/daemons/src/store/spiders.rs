@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use orbweaver_wire::conversation::write_in_time;
 use orbweaver_wire::{Answer, Complaints, Connection, Decoded, Records, Verdict};
 
-use super::super::door::{Door, DoorLog};
+use super::super::acceptor::{Acceptor, RefusalLog};
 use super::receive::Receiver;
 
 /// Records of one connection that may wait for their answers.
@@ -26,15 +26,15 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// An answer that is due: the record's number, and where the verdict comes from.
 type Due = (u32, oneshot::Receiver<Verdict>);
 
-/// Accepts spiders for ever.
-pub(super) async fn accept(mut door: Door, store: Arc<Receiver>) {
+/// Accepts spiders until the end.
+pub(super) async fn accept(mut acceptor: Acceptor, store: Arc<Receiver>) {
     loop {
-        let connection = door.next().await;
-        tokio::spawn(converse(connection, Arc::clone(&store), door.log()));
+        let connection = acceptor.next().await;
+        tokio::spawn(converse(connection, Arc::clone(&store), acceptor.log()));
     }
 }
 
-async fn converse(connection: Connection, store: Arc<Receiver>, door: DoorLog) {
+async fn converse(connection: Connection, store: Arc<Receiver>, refusals: RefusalLog) {
     let peer = connection.peer();
     let (reader, writer) = tokio::io::split(connection);
     let (due, answers) = mpsc::channel(WINDOW);
@@ -56,7 +56,7 @@ async fn converse(connection: Connection, store: Arc<Receiver>, door: DoorLog) {
     drop(due);
     let written = writing.await.unwrap_or(Ok(()));
     match read.and(written).map_err(anyhow::Error::from) {
-        Err(error) if door.knows(&error) => {}
+        Err(error) if refusals.knows(&error) => {}
         // Nobody in particular.
         Ok(()) if !is_known => {}
         Ok(()) => info!(%peer, refused = complaints.total(), "spider disconnected"),

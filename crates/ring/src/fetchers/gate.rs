@@ -1,4 +1,4 @@
-//! What may still be asked, at the last moment before a request is written.
+//! Whether a request may still be sent, checked just before it is written.
 //!
 //! Between an order and its request there can be seconds: a connection is made, a handshake held, memory waited for.
 //! What the operator or the crawl has decided meanwhile counts, and not what counted when the order was made.
@@ -54,7 +54,7 @@ impl SendGate {
         });
     }
 
-    /// The crawl stops: nothing more is asked of anybody.
+    /// The crawl stops: no more requests are sent.
     pub(crate) fn close(&self) {
         self.change(|state| !std::mem::replace(&mut state.is_closed, true));
     }

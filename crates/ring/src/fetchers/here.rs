@@ -17,7 +17,7 @@ use crate::sync::lock;
 /// The spider of this process.
 pub(crate) struct Here {
     pub(crate) spider: Spider,
-    /// Documents that were fetched before are asked for with HEAD first.
+    /// Documents that were fetched before are requested with HEAD first.
     pub(crate) head_first: bool,
     pub(crate) intake: ResultIntake,
     /// Results that may be on their way to the doc index.

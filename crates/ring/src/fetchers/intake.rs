@@ -1,4 +1,4 @@
-//! Where results are handed in, whoever fetched them.
+//! Takes the results of both kinds of fetchers.
 //!
 //! What a result means is decided in `harvest.rs` and `retry.rs`; here it is only handed on, in the right order.
 

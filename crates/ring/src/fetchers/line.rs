@@ -59,7 +59,7 @@ pub(crate) struct LineParts {
     pub(crate) clock: Clock,
     /// Orders that can be out.
     pub(crate) room: usize,
-    /// Documents that were fetched before are asked for with HEAD first, of spiders that can be told so.
+    /// Documents that were fetched before are requested with HEAD first, from spiders that support it.
     pub(crate) head_first: bool,
 }
 

@@ -22,7 +22,7 @@ pub(super) fn paces(index: &DocIndex, found: &[Candidate]) -> Vec<(String, Pace)
     asked.map(|host| (host.name.clone(), host.pace)).collect()
 }
 
-/// Hosts that have just got so much that they need no more before the URL server asks again.
+/// Hosts that have just got enough URLs until the next request of the URL server.
 pub(super) fn well_supplied(found: &[Candidate], per_host: usize) -> impl Iterator<Item = u64> {
     let mut counts = HashMap::new();
     for candidate in found {

@@ -9,7 +9,7 @@ use orbweaver_urlserver::{RobotsStanding, Spot, Wait, Whereabouts};
 use super::{Sources, Why};
 use orbweaver_config::units::moment;
 
-/// Fills in where the URL rests, what it waits for, and the earliest time at which it can be asked for.
+/// Fills in where the URL is, what it waits for, and the earliest time of its request.
 pub(super) fn explain(why: &mut Why, rest: Rest, host: Option<&HostRecord>, sources: &Sources<'_>) {
     let found = sources.whereabouts;
     place(why, rest, found);

@@ -1,5 +1,5 @@
-//! The door of a port: connections that may talk come in, and what is to be said of the others is said once a minute,
-//! for strangers must not be able to fill a disk with what is said about them.
+//! Accepts the connections of a port. Refusals are logged once a minute per cause, because strangers must not be able to fill
+//! a disk with log lines.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,25 +15,25 @@ use orbweaver_wire::{Complaints, Connection, Listener, WireError};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// A port that is listened on, and its log.
-pub(super) struct Door {
+pub(super) struct Acceptor {
     listener: Listener,
-    log: DoorLog,
+    log: RefusalLog,
 }
 
-/// What is said about those who do not come in. Clones share it.
+/// The log of refused connections. Clones share it.
 #[derive(Clone)]
-pub(super) struct DoorLog {
+pub(super) struct RefusalLog {
     clock: Clock,
     /// By cause, of which there are as many as `WireError` has; filled with the first of each.
     complaints: Arc<Mutex<HashMap<&'static str, Complaints>>>,
 }
 
-impl Door {
+impl Acceptor {
     pub(super) fn new(listener: Listener, clock: Clock) -> Self {
         let complaints = Arc::default();
         Self {
             listener,
-            log: DoorLog { clock, complaints },
+            log: RefusalLog { clock, complaints },
         }
     }
 
@@ -41,8 +41,8 @@ impl Door {
         self.listener.address()
     }
 
-    /// For those who talk with a connection, and find out that it is a stranger's.
-    pub(super) fn log(&self) -> DoorLog {
+    /// For tasks that find out during the conversation that the peer is a stranger.
+    pub(super) fn log(&self) -> RefusalLog {
         self.log.clone()
     }
 
@@ -63,7 +63,7 @@ impl Door {
     }
 }
 
-impl DoorLog {
+impl RefusalLog {
     /// Says why a connection was not listened to, if that is what this error of it means.
     pub(super) fn knows(&self, error: &anyhow::Error) -> bool {
         let found = error.downcast_ref::<std::io::Error>();
