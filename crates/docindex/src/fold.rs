@@ -6,7 +6,7 @@
 //!
 //! The life of a URL: unknown → queued (`Links`, `Done` of another) → claimed (`Claim`) → finished (`Done`)
 //! or waiting for a retry (`Retry`) → queued again (`Due`). A new `Epoch` returns claims to the queue. In a crawl
-//! that goes on for ever a finished URL is queued again when its next visit is due (`Schedule`, `Due`).
+//! that goes on forever a finished URL is queued again when its next visit is due (`Schedule`, `Due`).
 
 mod budget;
 mod chains;

@@ -23,7 +23,7 @@ use crate::record::{ClaimRecord, Fate, HostRecord, LinkRecord, decode};
 use crate::store::Store;
 use crate::tables::{Row, Scan};
 
-/// How long a reader waits for another; a listing of millions of URLs that nobody reads may take for ever.
+/// How long a reader waits for another; a listing of millions of URLs that nobody reads may take forever.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Time between two looks at the lock.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -50,7 +50,7 @@ pub enum Rest {
         /// Since when.
         since: Timestamp,
     },
-    /// Until it is asked for again.
+    /// Until it is requested again.
     Retry {
         /// When that may be.
         due: Timestamp,

@@ -89,7 +89,7 @@ pub struct Fate {
     pub asked: bool,
     /// True when the rules of the crawl refuse it, so that nobody was asked; other rules or another link may let it in.
     pub refused: bool,
-    /// When it is to be asked for again; none when it is finished.
+    /// When it is to be requested again; none when it is finished.
     pub due: Option<Timestamp>,
     /// What the last attempt came to.
     pub report: Report,
@@ -118,7 +118,7 @@ impl Fate {
         is_document || (self.due.is_some() && self.brought_something())
     }
 
-    /// True when the URL was refused because its robots.txt could not be had, and gets another chance: it is to be
+    /// True when the URL was refused because its robots.txt was unavailable, and is retried later: it is to be
     /// visited, though the last time nobody was asked for it.
     pub fn is_chance(&self) -> bool {
         let planned = self.revisit.as_ref().and_then(|revisit| revisit.due);

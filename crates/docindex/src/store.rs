@@ -231,7 +231,7 @@ impl Store {
     }
 
     /// Waits while the store is behind with its own work. A commit that finds four write buffers waiting
-    /// or thirty tables unsorted waits for that in the store itself, and for ever when the store's thread
+    /// or thirty tables unsorted waits for that in the store itself, and forever when the store's thread
     /// has met a full disk and ended; here the end of that thread is seen.
     pub(crate) fn breathe(&self, db: &Database) -> Result<()> {
         let behind = |table: &&Table| {

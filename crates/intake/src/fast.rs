@@ -1,6 +1,6 @@
 //! Joining without a parser: the links whose canonical form can be written down in one pass.
 //!
-//! The full parser takes about half a microsecond a link and a string for each. Nearly all links of a page are
+//! The full parser takes about half a microsecond per link and a string for each. Nearly all links of a page are
 //! `/a/b?c=d`, `../b.html`, `?page=2` or `https://example.org/a`, made of plain ASCII; those are written
 //! straight into a buffer, dot segments undone. Whatever is not certainly understood is left to the parser,
 //! and a property test holds both to the same answers.

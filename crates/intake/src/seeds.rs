@@ -1,4 +1,4 @@
-//! Seed lists: one URL a line, as users write them.
+//! Seed lists: one URL per line, as users write them.
 //!
 //! Blank lines, lines that begin with `#`, a byte order mark and CRLF are all welcome. A line
 //! without a scheme means `https://`, which is what a browser would do today. All mistakes are

@@ -126,7 +126,7 @@ pub enum Event {
         /// Where the exchange is kept; none when nothing was archived, or not beside this index.
         archived: Option<Archived>,
     },
-    /// A URL is to be asked for again at a later time.
+    /// A URL is to be requested again at a later time.
     Retry {
         /// The URL.
         key: UrlKey,
@@ -156,7 +156,7 @@ pub enum Event {
     Due {
         /// The time.
         now: Timestamp,
-        /// True when finished URLs are visited again. Those whose robots.txt could not be had get another chance
+        /// True when finished URLs are visited again. Those whose robots.txt was unavailable are retried later
         /// in any case.
         visits: bool,
     },
@@ -169,7 +169,7 @@ pub enum Event {
     Exhaust {
         /// Hash of the host.
         host: u64,
-        /// Which budget. When it is that of pages, URLs that were asked for before may be asked for again.
+        /// Which budget. When it is that of pages, URLs that were asked for before may be requested again.
         spent: Spent,
         /// Class and reason for each URL.
         outcome: Outcome,

@@ -14,7 +14,7 @@ pub enum Column {
     Done,
     /// An attempt was made and there is no document.
     Failed,
-    /// Never asked for, or never to be asked for again, because a rule says so.
+    /// Never asked for, or never to be requested again, because a rule says so.
     Refused,
     /// Still to be asked for.
     Queued,
@@ -61,7 +61,7 @@ outcome_classes! {
     RedirectRefused = "redirect_refused" => Refused,
     /// Too many redirects, or a loop of them.
     RedirectLimit = "redirect_limit" => Failed,
-    /// robots.txt says no, or could not be had.
+    /// robots.txt says no, or was unavailable.
     DeniedRobots = "denied_robots" => Refused,
     /// Scope, address policy, or a budget says no.
     DeniedPolicy = "denied_policy" => Refused,

@@ -27,9 +27,9 @@ const WORTH_IT: f64 = 0.5;
 /// The bounds within which pages are visited again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecrawlBounds {
-    /// No page is asked for again sooner; at least one second.
+    /// No page is requested again sooner; at least one second.
     pub min: Duration,
-    /// Every page is asked for again at the latest after this.
+    /// Every page is requested again at the latest after this.
     pub max: Duration,
 }
 
@@ -69,7 +69,7 @@ fn candidates() -> [f64; CANDIDATES] {
 /// What a visit leaves for the next one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revisit {
-    /// Visits made; none when its robots.txt could not be had before the first.
+    /// Visits made; none when its robots.txt was unavailable before the first.
     pub visits: u32,
     /// What is believed about how often it changes.
     pub rate: ChangeRate,
@@ -85,7 +85,7 @@ pub struct Revisit {
     pub etag: Option<String>,
     /// Last-Modified as the server wrote it.
     pub last_modified: Option<String>,
-    /// When it is to be asked for again; none when it is not.
+    /// When it is to be requested again; none when it is not.
     pub due: Option<Timestamp>,
 }
 

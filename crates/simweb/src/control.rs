@@ -19,7 +19,7 @@ pub(crate) async fn listen(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await
 }
 
-/// Accepts connections for ever.
+/// Accepts connections forever.
 pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {

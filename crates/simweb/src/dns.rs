@@ -22,7 +22,7 @@ pub(crate) async fn listen(port: u16) -> std::io::Result<UdpSocket> {
     UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await
 }
 
-/// Answers questions for ever.
+/// Answers questions forever.
 pub(crate) async fn serve(socket: UdpSocket, shared: Arc<Shared>) {
     let mut buffer = vec![0; 4096];
     loop {

@@ -179,7 +179,7 @@ impl HostileWeb {
                 visits.targets
             ));
         }
-        // A robots.txt that cannot be had is asked for more often, and each connection has its buffers.
+        // A robots.txt that is unavailable is asked for more often, and each connection has its buffers.
         let most = (case.max_bytes / 4).saturating_mul(visits.connections.max(4));
         if visits.bytes > most {
             faults.push(format!("{} bytes, more than {most}", visits.bytes));

@@ -1,4 +1,4 @@
-//! Numbers that look random and are not: the same for the same seed, on every machine, for ever.
+//! Numbers that look random and are not: the same for the same seed, on every machine, forever.
 //!
 //! A crate for random numbers may change its streams between versions; the bytes of these pages must not.
 

@@ -34,7 +34,7 @@ pub(crate) fn listen(port: u16, shared_port: bool) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts connections for ever.
+/// Accepts connections forever.
 pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {

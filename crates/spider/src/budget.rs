@@ -62,7 +62,7 @@ impl ByteBudget {
     /// The share of one fetch, once there is room to begin it.
     pub(crate) async fn start(&self) -> Share {
         let units = (START_BYTES / UNIT) as u32;
-        // The semaphore is never closed; if it were, going on beats waiting for ever.
+        // The semaphore is never closed; if it were, going on beats waiting forever.
         let start = Arc::clone(&self.starts).acquire_many_owned(units).await;
         Share {
             budget: self.clone(),
@@ -108,7 +108,7 @@ impl Share {
         if self.finisher.is_none() {
             let pool = Arc::clone(&self.budget.pool);
             let finisher = Arc::clone(&self.budget.finisher);
-            // Neither semaphore is ever closed; if one were, going on beats waiting for ever.
+            // Neither semaphore is ever closed; if one were, going on beats waiting forever.
             tokio::select! {
                 biased;
                 slice = pool.acquire_many_owned((SLICE_BYTES / UNIT) as u32) => {

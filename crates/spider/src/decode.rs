@@ -217,7 +217,7 @@ impl Layer {
             0 => self.barren + step.consumed,
             _ => 0,
         };
-        // A coding that neither takes nor gives would be asked for ever.
+        // A coding that neither takes nor gives would be asked forever.
         let stuck = step.consumed == 0 && step.produced == 0 && !self.input.is_empty();
         if self.barren > MAX_BARREN || (stuck && !self.done) {
             return Err(Corrupt("content encoding without content"));

@@ -89,7 +89,7 @@ impl ResolveError {
 /// Addresses kept of one answer. A host that needs more than a handful is balancing load, not failing over.
 const MAX_ADDRESSES: usize = 16;
 
-/// Answers are asked for again at least once a day, however long they say they hold.
+/// Answers are requested again at least once a day, however long they say they hold.
 const MAX_TTL: Duration = Duration::from_secs(86_400);
 
 /// How long "no such name" is believed when the answer does not say, and at most (RFC 2308, 5).

@@ -34,7 +34,7 @@ const STREAM_WINDOW: u32 = 128 << 10;
 const CONNECTION_WINDOW: u32 = 128 << 10;
 
 /// How long a connection that nobody wants any more may take to say goodbye. A server that does not
-/// read would keep it, and its socket, for ever.
+/// read would keep it, and its socket, forever.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// An open connection; clones share it.

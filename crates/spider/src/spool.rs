@@ -38,7 +38,7 @@ impl SpoolDir {
 
     /// A new file, once there is a place for it.
     pub(crate) async fn open(&self) -> io::Result<Spool> {
-        // The semaphore is never closed; if it were, going on beats waiting for ever.
+        // The semaphore is never closed; if it were, going on beats waiting forever.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let dir = self.dir.clone();
         let file = beside(move || tempfile::tempfile_in(dir)).await?;

@@ -238,7 +238,7 @@ impl TapState {
     }
 
     /// Reads a little beside the full record, and enlarges the record only when something came:
-    /// hyper reads once more after the end of an answer, nearly always in vain.
+    /// hyper reads once more after the end of an answer, nearly always without result.
     fn poll_probe(
         &mut self,
         stream: &mut Stream,

@@ -1,4 +1,4 @@
-//! The CDXJ index: one line a capture, written exactly as pywb's own indexer writes it.
+//! The CDXJ index: one line per capture, written exactly as pywb's own indexer writes it.
 //!
 //! `key timestamp {json}`, sorted by bytes once the WARC file is finished. The key is a SURT that the caller
 //! makes; pywb finds a page only when its own canonical form of the URL gives the same key.

@@ -94,7 +94,7 @@ enum Wake {
     Slot(Stamped),
     /// An address whose time comes.
     Ip(IpAddr),
-    /// A host with a robots.txt to be asked for again.
+    /// A host with a robots.txt to be requested again.
     Robots(Arc<str>),
     /// The line of those who wait for verdicts has its turn.
     Verdicts,

@@ -76,7 +76,7 @@ pub enum RobotsAnswer {
         status: u16,
         /// The decoded body.
         body: Vec<u8>,
-        /// When the server wants it to be asked for again.
+        /// When the server wants it to be requested again.
         expires: Option<Timestamp>,
     },
     /// The same, read by whoever brings it: reading half a megabyte takes milliseconds, which the heart does not have.
@@ -87,7 +87,7 @@ pub enum RobotsAnswer {
         body: Vec<u8>,
         /// What it says to us.
         rules: Box<Robots>,
-        /// When the server wants it to be asked for again.
+        /// When the server wants it to be requested again.
         expires: Option<Timestamp>,
     },
     /// There is none (4xx): everything is allowed.
@@ -102,9 +102,9 @@ pub enum RobotsAnswer {
         /// Where; none when the Location leads nowhere a crawler can go.
         location: Option<CrawlUrl>,
     },
-    /// The crawler itself was in the way: it is asked for again, as if it had not been.
+    /// The crawler itself was in the way: it is requested again, as if it had not been.
     PutBack,
-    /// It could not be had (5xx, 429, network): everything is denied for now.
+    /// It was unavailable (5xx, 429, network): everything is denied for now.
     Unreachable {
         /// What the URLs that wait for it get when no attempt is left.
         outcome: Outcome,
@@ -221,7 +221,7 @@ pub enum Notice {
         candidate: Candidate,
         /// Class and reason.
         outcome: Outcome,
-        /// When it deserves another chance: its robots.txt could not be had, and is asked for again then.
+        /// When it is retried: its robots.txt was unavailable, and is requested again then.
         again: Option<Timestamp>,
     },
     /// These URLs go back to the doc index unasked.
@@ -382,7 +382,7 @@ pub enum Wait {
     },
     /// The robots.txt of its origin.
     Robots {
-        /// When it is asked for again, after a failure.
+        /// When it is requested again, after a failure.
         until: Option<Timestamp>,
     },
     /// Nothing but that fewer orders are out.

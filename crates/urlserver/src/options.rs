@@ -33,8 +33,8 @@ pub struct UrlServerOptions {
     pub agent: String,
     /// Limits on what comes from outside; here those of robots.txt, Crawl-delay and Retry-After count.
     pub limits: Limits,
-    /// Pause before an unreachable robots.txt is asked for again. The further pauses, and the time after
-    /// which its URLs get another chance when none has helped, are multiples of it.
+    /// Pause before an unreachable robots.txt is requested again. The further pauses, and the time after
+    /// which its URLs are retried later when none has helped, are multiples of it.
     pub robots_delay: Duration,
     /// URLs of one batch of candidates on one IP address beyond which every domain of the batch there goes
     /// on the reject list of the next request.

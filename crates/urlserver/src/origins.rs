@@ -108,7 +108,7 @@ enum State {
     Unreachable {
         /// What its URLs get.
         outcome: Outcome,
-        /// When it may be asked for again.
+        /// When it may be requested again.
         until: Timestamp,
     },
 }

@@ -233,7 +233,7 @@ impl<T: Copy> Places<T> {
     }
 
     /// Whose turn it is. While no host is slow, fast and new ones go as they came. Otherwise slow and new hosts have a
-    /// small part of the places or turns for certain, so that nobody waits for ever; beyond that fast hosts go first,
+    /// small part of the places or turns for certain, so that nobody waits forever; beyond that fast hosts go first,
     /// then new ones, then slow ones.
     fn next_kind(&self) -> Option<Speed> {
         if self.held() >= self.all {

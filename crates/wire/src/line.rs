@@ -84,7 +84,7 @@ pub enum FromSpider {
 }
 
 /// A line that is no message. When the id of an order can be read it is there, so that the order can be
-/// answered with DONE instead of being sent again for ever.
+/// answered with DONE instead of being sent again forever.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{why}")]
 pub struct BadLine {

@@ -1,4 +1,4 @@
-//! The binary protocol from spider to store: one record a result, one answer a record.
+//! The binary protocol from spider to store: one record per result, one answer per record.
 //!
 //! A record is 20 bytes of numbers in network byte order, then URL, new URL and data. The framing is in
 //! the first 20 bytes alone, so a record whose contents make no sense is refused and the next one is

@@ -1,7 +1,7 @@
 //! The way of results from the store to the doc index: what a follower says, and what it hears.
 //!
 //! A follower sends `FOLLOW position` and hears entries, each the eight bytes of its position and a
-//! record as [`crate::record`] lays it out, for ever. `HAVE position` says that everything up to there is
+//! record as [`crate::record`] lays it out, forever. `HAVE position` says that everything up to there is
 //! folded and may be forgotten. `docs/formats/results.md` has the words.
 
 use std::io::Write as _;

@@ -254,7 +254,7 @@ impl Link {
     }
 }
 
-/// Writes some of what is to be written, or flushes what was, or waits for ever when there is neither.
+/// Writes some of what is to be written, or flushes what was, or waits forever when there is neither.
 /// Dropping the future loses nothing.
 async fn write(
     writer: &mut WriteHalf<Connection>,

@@ -190,7 +190,7 @@ impl Listener {
             Said::Nonsense(bad) => {
                 self.credit = self.credit.saturating_sub(1);
                 self.complain(bad.why);
-                // It would be sent again for ever.
+                // It would be sent again forever.
                 if let Some(trans) = bad.trans {
                     let done = Word::Plain(FromSpider::Done(trans));
                     let _ = self.peer.words.send(done).await;

@@ -1,5 +1,5 @@
 //! The port for results: a follower names its position and hears every entry behind it, each with its data
-//! read back from the archive, for ever.
+//! read back from the archive, forever.
 
 use std::sync::Arc;
 

@@ -78,7 +78,7 @@ impl Fold {
         Ok(())
     }
 
-    /// Queues the URLs that are to be asked for again by now.
+    /// Queues the URLs that are to be requested again by now.
     pub(super) fn due(&mut self, now: Timestamp, tx: &mut Tx<'_>) -> Result<()> {
         self.next_due = None;
         for guard in tx.iter(&tx.store().due) {

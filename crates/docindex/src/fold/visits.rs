@@ -1,5 +1,5 @@
 //! Finished URLs that are queued again when their time comes: pages that are visited again, and URLs that were
-//! refused because their robots.txt could not be had and get another chance.
+//! refused because their robots.txt was unavailable and are retried later.
 
 use orbweaver_model::{Spent, Timestamp, UrlKey};
 

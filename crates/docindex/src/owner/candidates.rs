@@ -95,7 +95,7 @@ impl<L: Log> Owner<L> {
         Ok(found)
     }
 
-    /// Retries and visits that are due by `now` join the queue, and so do URLs that get another chance, which no
+    /// Retries and visits that are due by `now` join the queue, and so do URLs that are retried later, which no
     /// crawl waits for.
     pub fn fall_due(&mut self, now: Timestamp) -> Result<()> {
         self.ready()?;

@@ -13,7 +13,7 @@ const GROUP: usize = 4096;
 
 impl<L: Log> Owner<L> {
     /// Plans the next visit of every finished URL, unless that was done with the same bounds before. None calls
-    /// them off: from now on URLs are finished without a plan. URLs that get another chance get it in any case.
+    /// them off: from now on URLs are finished without a plan. URLs that are retried later get it in any case.
     /// Returns how many were planned.
     pub fn plan_visits(&mut self, bounds: Option<RecrawlBounds>) -> Result<u64> {
         let planned: Option<Option<RecrawlBounds>> = self.store.meta("recrawl")?;

@@ -30,7 +30,7 @@ pub(super) struct Mender {
 impl Mender {
     /// Opens the index again until that works, and takes up where it failed: what was handed out after the batch `before` did
     /// not get on its way. Told to stop meanwhile it gives up soon: what the index has not got is in the archive or will be
-    /// asked for again.
+    /// requested again.
     pub(super) fn mend(&self, index: &mut DocIndex, error: Error, before: u64) -> Result<()> {
         let mut error = error;
         let mut last_attempts = 0;

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::case::{Case, Kind, ZONE};
 
-/// Answers questions for ever.
+/// Answers questions forever.
 pub(crate) async fn serve(socket: UdpSocket, cases: Arc<[Case]>) {
     let turn = AtomicU64::new(0);
     let mut buffer = vec![0; 4096];

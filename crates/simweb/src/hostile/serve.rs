@@ -98,7 +98,7 @@ impl Listening {
         self.dns
     }
 
-    /// Serves for ever.
+    /// Serves forever.
     pub(crate) async fn serve(self) {
         let cases = Arc::clone(&self.shared.cases);
         tokio::join!(

@@ -199,7 +199,7 @@ impl Heart {
     }
 
     /// The spider has given an order up, as it was told, or has not sent it because its host is blocked. A robots.txt is
-    /// asked for again, unless it is blocked; a page has gone back to the doc index.
+    /// requested again, unless it is blocked; a page has gone back to the doc index.
     pub fn given_up(&mut self, trans: TransId, now: Timestamp) {
         let given_up = self.slots.change(trans.slot, |slot, host| {
             let job = slot.window.out(trans)?.job.take();

@@ -1,4 +1,4 @@
-//! robots.txt in the heart: when one is asked for, what its answers mean, and when it is asked for again.
+//! robots.txt in the heart: when one is asked for, what its answers mean, and when it is requested again.
 //!
 //! One file governs one origin. It is asked for like any URL of the host, before the first page of the
 //! origin, and the origin's URLs are parked meanwhile (`origins`). RFC 9309 section 2.3 decides the rest: a file
@@ -7,7 +7,7 @@
 //!
 //! A restart takes seconds, a broken deployment minutes, a move of the machine a day. So a file that cannot be reached is
 //! asked for five times within a minute, while the URLs of its origin wait for it. When that has not helped they are
-//! refused, and get another chance ten minutes later, then twice as long after each time in vain, up to a day. Such
+//! refused, and are retried ten minutes later, then twice as long after each failure, up to a day. Such
 //! a chance is one request: whoever has been down for minutes is not helped by five.
 //! What becomes of that chance is the business of the doc index.
 

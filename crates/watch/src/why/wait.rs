@@ -36,7 +36,7 @@ pub(super) fn explain(why: &mut Why, rest: Rest, host: Option<&HostRecord>, sour
     why.earliest = earliest.filter(|at| *at > sources.now).map(moment);
 }
 
-/// A finished URL that gets another chance says when.
+/// A finished URL that is retried later says when.
 pub(super) fn explain_chance(why: &mut Why, entry: &Entry) {
     let Some(fate) = entry.fate.as_ref().filter(|fate| fate.is_chance()) else {
         return;

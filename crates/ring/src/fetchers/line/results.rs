@@ -107,7 +107,7 @@ impl Line {
         let Ok(url) = CrawlUrl::from_canonical(&record.url) else {
             return;
         };
-        // The robots.txt of a time before is asked for again; a finished URL was sent twice.
+        // The robots.txt of a time before is requested again; a finished URL was sent twice.
         let entry = match self.reader.entry(url.key(reader.seed())) {
             Ok(Some(entry)) if record.doc_id != 0 => entry,
             Ok(_) => return,
