@@ -1,7 +1,7 @@
 //! Feeds pages to code of your own, with a scope and a priority of your own.
 //!
 //! `cargo run --example own_rule -- https://example.org/` counts the words of pages whose URLs have no query, and fetches what
-//! lies near the root first.
+//! is near the root first.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let url = arguments.next().ok_or("give a URL")?;
     let dir = arguments.next().unwrap_or_else(|| "own-rule".into());
     let mut crawl = Crawl::builder(dir).seed(url).pages(1000).rule(ShortPaths);
-    // A private network that may be asked all the same, such as 127.0.0.0/8.
+    // A private network that may be contacted, such as 127.0.0.0/8.
     if let Some(network) = arguments.next() {
         crawl = crawl.allow_net(network).rate(0.0);
     }

@@ -1,8 +1,8 @@
-//! Keeps the text of each page in a file of its own, and goes on where it was after a kill.
+//! Stores the text of each page in a file of its own, and resumes after a kill.
 //!
 //! `cargo run --example resume -- https://example.org/ texts` can be killed at any moment, also with `kill -9`; the same
-//! command resumes the crawl and hears again what it had not finished. Each page comes at least once, so that writing a file
-//! anew is all that it takes to have each text once.
+//! command resumes the crawl and receives again the pages that were not finished. Each page comes at least once; overwriting its file
+//! leaves each text once.
 
 use std::error::Error;
 use std::fs;
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = Path::new(&dir);
     fs::create_dir_all(dir)?;
     let mut crawl = Crawl::builder(dir.join("crawl")).seed(url);
-    // A private network that may be asked all the same, such as 127.0.0.0/8.
+    // A private network that may be contacted, such as 127.0.0.0/8.
     if let Some(network) = arguments.next() {
         crawl = crawl.allow_net(network).rate(0.0);
     }

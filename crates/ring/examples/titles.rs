@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("give a URL and the name of a CSV file".into());
     };
     let mut crawl = Crawl::builder(format!("{file}.crawl")).seed(url);
-    // A private network that may be asked all the same, such as 127.0.0.0/8.
+    // A private network that may be contacted, such as 127.0.0.0/8.
     if let Some(network) = arguments.next() {
         crawl = crawl.allow_net(network).rate(0.0);
     }
