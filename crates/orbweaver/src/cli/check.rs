@@ -13,7 +13,7 @@ use orbweaver_store::Severity;
 
 use crate::exit::Ending;
 
-/// Verify every WARC record, digest, CDXJ line, index entry, the ledger and the settings files
+/// Verify WARC records, digests, CDXJ lines, the doc index, the ledger and the settings
 ///
 /// Reports each error with its place, changes nothing, and exits with code 6 if there is any. Works while the crawl runs:
 /// what is just being written is a note, not an error.
