@@ -12,16 +12,10 @@ use std::io::Write as _;
 use orbweaver_model::{Conditions, FetchRequest, Method, OutcomeClass};
 
 use crate::codes::{outcome_code, outcome_of_code};
-use crate::line::{BadLine, Dialect, FromSpider, number, printable};
+use crate::line::{ANSWER_DIGITS, BadLine, Dialect, FromSpider, OFFER_DIGITS, number, printable};
 
 /// The version of the extension that is spoken here.
 pub const VERSION: u32 = 1;
-
-/// Digits of an id in an order whose writer knows the extension: more than any number of 64 bits has.
-pub const OFFER_DIGITS: usize = 24;
-
-/// Digits of an id in the answer of a spider that knows it, too: neither what it was sent nor what it stands for.
-pub const ANSWER_DIGITS: usize = 28;
 
 /// The longest value of a header that is passed on; longer ones are left out. Real ETags have 30 bytes.
 pub const MAX_VALUE: usize = 1024;

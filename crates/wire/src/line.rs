@@ -12,8 +12,6 @@ use std::str::FromStr;
 use orbweaver_model::{CrawlUrl, Order, TransId};
 use thiserror::Error;
 
-use crate::extension::{ANSWER_DIGITS, OFFER_DIGITS};
-
 /// Bytes of a line without its end: the longest URL there is, and room for the other fields.
 pub const MAX_LINE: usize = CrawlUrl::MAX_LEN + 1024;
 
@@ -22,6 +20,12 @@ pub const MAX_SLOTS: u32 = 1 << SLOT_BITS;
 
 /// Places of an active window that fit in a TRANS_ID, hence the greatest Req_Host_Concurrent.
 pub const MAX_ACTIVE: u16 = 1 << ACTIVE_BITS;
+
+/// Digits of an id in an order whose writer knows the extension: more than any number of 64 bits has.
+pub const OFFER_DIGITS: usize = 24;
+
+/// Digits of an id in the answer of a spider that knows it, too: neither what it was sent nor what it stands for.
+pub const ANSWER_DIGITS: usize = 28;
 
 const ACTIVE_BITS: u32 = 12;
 const SLOT_BITS: u32 = 20;
