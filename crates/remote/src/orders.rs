@@ -610,10 +610,11 @@ mod tests {
 
     #[test]
     fn what_a_spider_knows_of_a_request_counts() {
-        let (mut orders, id) = out(true);
         let trans = order(3, 1).trans;
-        assert_eq!(orders.wish_to_stop(trans), Some(Wish::Here));
-        orders.give(0, at(1));
+        let mut waiting = Orders::new(Duration::from_secs(10), true);
+        waiting.add(order(3, 1), at(0));
+        assert_eq!(waiting.wish_to_stop(trans), Some(Wish::Here));
+        let (mut orders, id) = out(true);
         assert_eq!(orders.wish_to_stop(trans), Some(Wish::With(0, id)));
         assert_eq!(
             orders.of(0).map(|(number, ..)| number).collect::<Vec<_>>(),
@@ -639,9 +640,8 @@ mod tests {
     #[test]
     fn a_head_is_a_result_and_counts_once() {
         let (mut orders, id) = out(true);
-        orders.give(0, at(1));
         let (number, found, written) = orders.headed(0, id, at(2)).unwrap();
-        assert_eq!((number, found, written), (id, order(3, 1), Some(at(1))));
+        assert_eq!((number, found, written), (id, order(3, 1), Some(at(0))));
         assert!(
             orders
                 .result(id, word(), Duration::from_secs(1), at(2))

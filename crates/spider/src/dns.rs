@@ -111,15 +111,15 @@ const MAX_STALLS: usize = 3;
 /// Tries at a lookup while this machine has no socket for it, within the time of the lookup.
 const SOCKET_PAUSE: Duration = Duration::from_millis(100);
 
-type Answer = Result<Vec<IpAddr>, ResolveError>;
+type Addresses = Result<Vec<IpAddr>, ResolveError>;
 
 /// Looks names up. Clones share everything.
 #[derive(Clone)]
 pub struct Resolver {
-    shared: Arc<Shared>,
+    shared: Arc<SharedResolver>,
 }
 
-struct Shared {
+struct SharedResolver {
     /// None when the system has no usable settings and no server was given: the reason is the error's.
     hickory: Result<TokioResolver, Arc<str>>,
     policy: AddressPolicy,
@@ -132,16 +132,16 @@ struct Shared {
 /// What is known about a name.
 enum Slot {
     /// A lookup is under way; the channel gets its answer and how long it holds.
-    Flying(watch::Receiver<Option<(Answer, Instant)>>),
+    Flying(watch::Receiver<Option<(Addresses, Instant)>>),
     /// The answer, good until then.
-    Known(Answer, Instant),
+    Known(Addresses, Instant),
 }
 
 impl Resolver {
     /// A resolver. It asks nobody yet; a system without usable settings is reported by the first lookup.
     pub fn new(options: ResolverOptions, policy: AddressPolicy) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedResolver {
                 hickory: build(&options),
                 policy,
                 lookups: Semaphore::new(options.max_lookups.max(1)),
@@ -168,14 +168,14 @@ impl Resolver {
     }
 }
 
-fn finish(answer: Answer, until: Instant) -> Result<Resolved, ResolveError> {
+fn finish(answer: Addresses, until: Instant) -> Result<Resolved, ResolveError> {
     answer.map(|addresses| Resolved {
         addresses,
         ttl: until.saturating_duration_since(Instant::now()),
     })
 }
 
-impl Shared {
+impl SharedResolver {
     /// What is known, or the flight that will tell: one already under way, or a new one.
     fn lookup_or_join(self: &Arc<Self>, host: &str) -> Slot {
         let now = Instant::now();
@@ -207,7 +207,7 @@ impl Shared {
     }
 
     /// Remembers an answer, or forgets the name when the answer is for one use only.
-    fn settle(&self, host: &str, answer: &Answer, ttl: Duration, until: Instant) {
+    fn settle(&self, host: &str, answer: &Addresses, ttl: Duration, until: Instant) {
         let mut names = self.lock();
         if ttl.is_zero() || self.options.max_names == 0 {
             names.remove(host);
@@ -237,7 +237,7 @@ impl Shared {
 
     /// Asks when its turn comes. The limit counts from then: names whose servers are silent make others wait
     /// for a place, but must not make them fail.
-    async fn lookup(&self, host: &str) -> (Answer, Duration) {
+    async fn lookup(&self, host: &str) -> (Addresses, Duration) {
         let Ok(_place) = self.lookups.acquire().await else {
             return broken("the resolver is shut down");
         };
@@ -257,7 +257,7 @@ impl Shared {
         broken("the name servers did not answer in time")
     }
 
-    async fn ask(&self, host: &str) -> (Answer, Duration) {
+    async fn ask(&self, host: &str) -> (Addresses, Duration) {
         let hickory = match &self.hickory {
             Ok(hickory) => hickory,
             Err(reason) => return (Err(ResolveError::Broken(Arc::clone(reason))), FAILURE_TTL),
@@ -294,7 +294,7 @@ impl Shared {
     }
 
     /// The addresses the policy allows.
-    fn allowed(&self, found: impl Iterator<Item = IpAddr>) -> Answer {
+    fn allowed(&self, found: impl Iterator<Item = IpAddr>) -> Addresses {
         let mut refusal = None;
         let mut addresses: Vec<IpAddr> = Vec::new();
         for ip in found.take(MAX_ADDRESSES * 16).map(|ip| ip.to_canonical()) {
@@ -324,11 +324,11 @@ fn is_without_records(error: &NetError) -> bool {
     )
 }
 
-fn broken(reason: &'static str) -> (Answer, Duration) {
+fn broken(reason: &'static str) -> (Addresses, Duration) {
     (Err(ResolveError::Broken(reason.into())), FAILURE_TTL)
 }
 
-fn failure(error: &NetError) -> (Answer, Duration) {
+fn failure(error: &NetError) -> (Addresses, Duration) {
     match error {
         NetError::Dns(DnsError::NoRecordsFound(none)) => {
             let ttl = none

@@ -17,12 +17,13 @@ use orbweaver_model::{
 
 use crate::budget::Share;
 use crate::chunks::ChunkWalk;
-use crate::connect::{Connector, Goal, Link, Wire};
+use crate::connect::{Connector, Goal};
 use crate::deadline::Deadline;
 use crate::error::SpiderError;
 use crate::exchange::{Answer, Errand, Failure, Times, is_text};
 use crate::gate::{Gate, Refused};
 use crate::gather::Gather;
+use crate::link::{Link, Wire};
 use crate::options::SpiderOptions;
 use crate::outcome_of;
 use crate::pool::Pool;

@@ -41,11 +41,11 @@ const GOODBYE: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(crate) struct Http2 {
     sender: SendRequest<Empty<Bytes>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
 }
 
 /// What the clones share. The connection's tasks hear when the last of them is gone.
-struct Shared {
+struct SharedConnection {
     /// Nothing more is to be asked here.
     spoiled: AtomicBool,
     meter: Meter,
@@ -97,7 +97,7 @@ impl Http2 {
             // How it ends is seen by those who use it.
             let _ended = connection.await;
         });
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedConnection {
             spoiled: AtomicBool::new(false),
             meter,
             _wanted: wanted,

@@ -21,6 +21,7 @@ mod gate;
 mod gather;
 mod http1;
 mod http2;
+mod link;
 mod meter;
 pub mod options;
 mod outcome_of;

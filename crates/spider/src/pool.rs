@@ -12,7 +12,7 @@ use std::time::Duration;
 use orbweaver_model::{CrawlUrl, Scheme};
 use tokio::time::Instant;
 
-use crate::connect::{Link, Wire};
+use crate::link::{Link, Wire};
 
 /// Where a connection leads: it serves only URLs with the same address, scheme and host. The hash
 /// spares each look-up a copy of the name.
@@ -26,11 +26,11 @@ pub(crate) struct Place<'a> {
 
 /// The connections that nobody uses, or that can be shared.
 pub(crate) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPool>,
     hasher: RandomState,
 }
 
-struct Shared {
+struct SharedPool {
     max: usize,
     keep: Duration,
     idle: Mutex<Idle>,
@@ -59,7 +59,7 @@ struct Parked {
 impl Pool {
     pub(crate) fn new(max: usize, keep: Duration) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedPool {
                 max,
                 keep,
                 idle: Mutex::default(),
@@ -113,7 +113,7 @@ impl Pool {
     }
 }
 
-impl Shared {
+impl SharedPool {
     fn lock(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,7 +228,7 @@ impl Idle {
 }
 
 /// Closes connections whose time is up. One task for the whole pool; it ends when the pool is empty.
-async fn sweep(pool: Weak<Shared>, keep: Duration) {
+async fn sweep(pool: Weak<SharedPool>, keep: Duration) {
     loop {
         tokio::time::sleep(keep).await;
         let Some(pool) = pool.upgrade() else {

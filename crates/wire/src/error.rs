@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+/// Bytes that a secret has at least: as many as the key pair that is derived from it.
+pub(crate) const MIN_KEY: usize = 32;
+
 /// A failure of the wire. A message that is not understood is none: its decoder says so in its own words.
 #[derive(Debug, Error)]
 pub enum WireError {
@@ -101,7 +104,7 @@ pub enum WireError {
         why: String,
     },
     /// The secret is too short to be one: write at least 32 random bytes into the key file.
-    #[error("a key needs at least {} bytes of secret", crate::keyed::MIN_KEY)]
+    #[error("a key needs at least {} bytes of secret", MIN_KEY)]
     ShortKey,
     /// The TLS library refused its own configuration. This is a fault of the build: report it.
     #[error("TLS could not be set up: {0}")]

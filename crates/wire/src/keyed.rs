@@ -26,30 +26,9 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use self::gate::Gate;
 use self::waiting::{Waiting, WaitingPlace};
 use crate::error::WireError;
+use crate::service::Service;
 
-pub use secret::{Key, MIN_KEY};
-
-/// What is spoken on a port. Each has a key pair of its own, so that nobody in the middle can lead a
-/// connection meant for one port to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
-    /// The line protocol: the spider listens.
-    Line,
-    /// The store protocol: the store listens.
-    Store,
-    /// The results protocol: the store listens.
-    Results,
-}
-
-impl Service {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Line => "line",
-            Self::Store => "store",
-            Self::Results => "results",
-        }
-    }
-}
+pub use secret::Key;
 
 /// The bounds of a port. `Default` is the only place these values live.
 #[derive(Clone, Debug)]
@@ -252,7 +231,7 @@ pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
     port: Port,
-    places: Places,
+    places: DaemonPlaces,
     waiting: Waiting,
     /// Filled by `accept`, emptied by it; bounded by the places for those who wait.
     handshakes: JoinSet<Result<Connection, WireError>>,
@@ -260,12 +239,12 @@ pub struct Listener {
 
 /// The places for daemons. Clones share them.
 #[derive(Clone, Debug)]
-struct Places {
+struct DaemonPlaces {
     free: Arc<Semaphore>,
     count: usize,
 }
 
-impl Places {
+impl DaemonPlaces {
     /// A place for one who was recognised.
     fn take(&self, address: SocketAddr) -> Result<OwnedSemaphorePermit, WireError> {
         let place = Arc::clone(&self.free).try_acquire_owned();
@@ -280,7 +259,7 @@ impl Listener {
         Self {
             address: listener.local_addr().unwrap_or(asked),
             listener,
-            places: Places {
+            places: DaemonPlaces {
                 free: Arc::new(Semaphore::new(count)),
                 count,
             },
@@ -345,7 +324,7 @@ async fn shake(
     stream: TcpStream,
     peer: SocketAddr,
     mut held: WaitingPlace,
-    places: Places,
+    places: DaemonPlaces,
     span: Duration,
 ) -> Result<Connection, WireError> {
     let late = tokio::time::sleep(span);

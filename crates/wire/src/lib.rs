@@ -17,6 +17,7 @@ pub mod line;
 mod place;
 pub mod record;
 pub mod results;
+mod service;
 pub mod stranger;
 
 pub use codes::{HttpCode, outcome_code, outcome_of_code};
@@ -24,8 +25,9 @@ pub use conversation::{Backoff, Complaints};
 pub use error::WireError;
 pub use extension::{HeadAnswer, Terms, ToSpider, Word};
 pub use follower::{Followed, Follower};
-pub use keyed::{Connection, Key, Listener, Port, PortOptions, Service};
+pub use keyed::{Connection, Key, Listener, Port, PortOptions};
 pub use line::{Dialect, FromSpider, Lines, OrderLine};
 pub use place::{Place, Places};
 pub use record::{Answer, Answers, Data, Decoded, Record, Records, Verdict};
 pub use results::{Command, Entries};
+pub use service::Service;

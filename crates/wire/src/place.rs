@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crate::error::WireError;
-use crate::keyed::{Key, Port, PortOptions, Service};
+use crate::keyed::{Key, Port, PortOptions};
+use crate::service::Service;
 
 /// A service that is listened on or connected to.
 #[derive(Clone, Debug)]

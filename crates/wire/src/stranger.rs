@@ -13,9 +13,9 @@
 //!   end, which stands behind more than eight, and STUN has other bytes there. A ClientHello of TLS can have these, and
 //!   is told by the rest of it.
 
-use crate::keyed::Service;
 use crate::line::{MAX_LINE, read_order};
 use crate::results::Command;
+use crate::service::Service;
 
 /// What the first bytes of a connection say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

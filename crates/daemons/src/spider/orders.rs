@@ -173,13 +173,13 @@ const MAX_WAITERS: usize = 16;
 
 /// All orders under way.
 pub(super) struct Orders {
-    state: Mutex<State>,
+    state: Mutex<OpenOrders>,
     /// Time between two words about one order.
     interval: Duration,
 }
 
 #[derive(Default)]
-struct State {
+struct OpenOrders {
     /// Filled with each order, emptied when its fetch is stored; bounded by the places for fetches and the room for
     /// orders that wait for one.
     open: HashMap<Arc<Job>, Open>,
@@ -352,7 +352,7 @@ impl Orders {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OpenOrders> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

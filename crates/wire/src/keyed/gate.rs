@@ -9,8 +9,9 @@ use tokio::io::ReadBuf;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::waiting::WaitingPlace;
-use super::{Places, Service, Stream};
+use super::{DaemonPlaces, Stream};
 use crate::error::WireError;
+use crate::service::Service;
 use crate::stranger::{FirstWords, judge};
 
 /// Bytes that are read at once while nothing is recognised.
@@ -26,7 +27,7 @@ pub(super) struct Gate {
     given: usize,
     /// The place while nothing is recognised.
     held: Option<WaitingPlace>,
-    places: Places,
+    places: DaemonPlaces,
 }
 
 impl Gate {
@@ -34,7 +35,7 @@ impl Gate {
         service: Service,
         peer: SocketAddr,
         held: WaitingPlace,
-        places: Places,
+        places: DaemonPlaces,
     ) -> Self {
         Self {
             service,

@@ -27,10 +27,7 @@ use rustls::{
     SignatureScheme,
 };
 
-use crate::error::WireError;
-
-/// Bytes that a secret has at least: as many as the key pair that is derived from it.
-pub const MIN_KEY: usize = 32;
+use crate::error::{MIN_KEY, WireError};
 
 /// Line ends that may be among the 32 bytes: more than four at the end of random ones come once in 2³⁵ keys, and the
 /// 224 bits before them are enough.
