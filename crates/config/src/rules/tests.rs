@@ -75,6 +75,26 @@ fn the_most_specific_wins_key_by_key() {
 }
 
 #[test]
+fn a_domain_is_laid_over_the_one_that_it_is_part_of() {
+    let text = "[domain.\"example.org\"]\nrate = 0.5\nper_host = 1\n[domain.\"deep.example.org\"]\nrate = 0.25\n\
+                [host.\"a.deep.example.org\"]\nrobots = \"ignore\"";
+    let hosts = hosts(text);
+    for (host, rate, ignored) in [
+        ("b.example.org", 0.5, false),
+        ("b.deep.example.org", 0.25, false),
+        ("a.deep.example.org", 0.25, true),
+    ] {
+        let policy = hosts.policies.get(host).unwrap();
+        assert_eq!(
+            (policy.rate, policy.per_host),
+            (Some(rate), Some(1)),
+            "{host}"
+        );
+        assert_eq!(policy.ignore_robots, ignored, "{host}");
+    }
+}
+
+#[test]
 fn credentials_are_whole_and_secret() {
     let hosts = hosts(ALL);
     let value = &hosts.requests.get("www.example.org").unwrap().credentials;
