@@ -269,7 +269,7 @@ fn the_status_names_hosts_that_stand_out() {
     assert_eq!(status["serving"], Value::Null);
     let said = run(["status", place.arg()]).expect(0).out();
     for part in [
-        "hosts      2 asked; 0 ready, 1 waiting, 0 blocked, 1 done",
+        "hosts      2 contacted; 0 ready, 1 waiting, 0 blocked, 1 done",
         &format!("waiting    {}: until 20", waiting.ip()),
         &format!("failing    {}: 3 failed attempts", failing.ip()),
     ] {
