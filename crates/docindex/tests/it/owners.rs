@@ -13,6 +13,7 @@ use orbweaver_model::{
     Archived, CapturePlace, Event, OutcomeClass, RecrawlBounds, Report, RobotsRecord, Rules,
     Timestamp,
 };
+use orbweaver_testkit::Random;
 use proptest::prelude::*;
 
 use crate::support::*;
@@ -51,26 +52,13 @@ fn bytes(replica: &Replica) -> Vec<u8> {
     bytes
 }
 
-/// Numbers that look random and are always the same.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-}
-
 fn page(n: u64) -> String {
     format!("http://h{}/{}", n % 4, n % 60)
 }
 
 /// Does to an index what a crawl does, one step at a time.
 struct Crawl {
-    dice: Dice,
+    random: Random,
     now: u64,
     archived: u64,
 }
@@ -78,7 +66,7 @@ struct Crawl {
 impl Crawl {
     fn new(seed: u64) -> Self {
         Self {
-            dice: Dice(seed),
+            random: Random::new(seed),
             now: 1000,
             archived: 0,
         }
@@ -89,10 +77,10 @@ impl Crawl {
     }
 
     fn links(&mut self) -> Vec<orbweaver_model::NewLink> {
-        let count = 1 + self.dice.roll(5);
-        let mut draw = || match self.dice.roll(6) {
-            0 => refused(&page(self.dice.roll(60)), "out of scope"),
-            depth => link(&page(self.dice.roll(60)), depth as u16),
+        let count = 1 + self.random.below(5);
+        let mut draw = || match self.random.below(6) {
+            0 => refused(&page(self.random.below(60)), "out of scope"),
+            depth => link(&page(self.random.below(60)), depth as u16),
         };
         (0..count).map(|_| draw()).collect()
     }
@@ -110,20 +98,24 @@ impl Crawl {
             at: self.at(),
             ..report(OutcomeClass::Success)
         };
-        match self.dice.roll(6) {
+        match self.random.below(6) {
             0 => Event::Retry {
                 key: key(url),
                 report: Report {
                     outcome: orbweaver_model::Outcome::plain(OutcomeClass::Deferred),
                     ..report
                 },
-                due: at(self.now + self.dice.roll(50)),
+                due: at(self.now + self.random.below(50)),
                 archived: None,
             },
             1 => Event::Return {
                 keys: vec![key(url)],
             },
-            2 => done(url, redirects_to(&page(self.dice.roll(60))), self.links()),
+            2 => done(
+                url,
+                redirects_to(&page(self.random.below(60))),
+                self.links(),
+            ),
             visits => Event::Done {
                 key: key(url),
                 report,
@@ -136,8 +128,8 @@ impl Crawl {
 
     /// One step, in one or a few calls to the index.
     fn step<L: Log>(&mut self, index: &mut Owner<L>) -> orbweaver_docindex::Result<()> {
-        self.now += self.dice.roll(20);
-        match self.dice.roll(12) {
+        self.now += self.random.below(20);
+        match self.random.below(12) {
             0..4 => {
                 let event = Event::Links {
                     links: self.links(),
@@ -150,19 +142,19 @@ impl Crawl {
                 let answers = found.iter().map(|found| self.answer(found.url.as_str()));
                 let answers: Vec<_> = answers.collect();
                 // Some are never answered.
-                let most = answers.len().saturating_sub(self.dice.roll(2) as usize);
+                let most = answers.len().saturating_sub(self.random.below(2) as usize);
                 index.apply(answers.into_iter().take(most))
             }
             8 => {
                 let bounds = RecrawlBounds {
                     min: Duration::from_secs(1),
-                    max: Duration::from_secs(100 + self.dice.roll(2)),
+                    max: Duration::from_secs(100 + self.random.below(2)),
                 };
                 index.plan_visits(Some(bounds)).map(drop)
             }
             9 => {
                 let rules = Rules {
-                    hash: self.dice.roll(3),
+                    hash: self.random.below(3),
                     requisites: false,
                 };
                 index.rules_changed(&|host| host == "h1", true)?;
@@ -175,7 +167,7 @@ impl Crawl {
                     status: 200,
                     body: b"User-agent: *".to_vec(),
                 };
-                let origin = url(&page(self.dice.roll(4))).origin().to_owned();
+                let origin = url(&page(self.random.below(4))).origin().to_owned();
                 index.apply([
                     Event::Robots { origin, robots },
                     Event::RobotsAsked { requests: 1 },
@@ -620,17 +612,17 @@ fn is_refused(dir: &Path, bytes: &[u8], what: &str) {
 fn a_snapshot_that_is_cut_short_or_damaged_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let whole = snapshot(dir.path());
-    let mut dice = Dice(1);
+    let mut random = Random::new(1);
     let length = whole.len() as u64;
     for cut in [0, 1, 8, 9, 12, 20, 21, length - 1, length - 21]
         .into_iter()
-        .chain((0..12).map(|_| dice.roll(length)))
+        .chain((0..12).map(|_| random.below(length)))
     {
         is_refused(dir.path(), &whole[..cut as usize], &format!("cut at {cut}"));
     }
     for bit in (0..9 * 8)
         .step_by(11)
-        .chain((0..24).map(|_| dice.roll(length * 8)))
+        .chain((0..24).map(|_| random.below(length * 8)))
     {
         let mut flipped = whole.clone();
         flipped[bit as usize / 8] ^= 1 << (bit % 8);

@@ -2,6 +2,7 @@
 //! to one place of an index is named, and the rest is still served, to those who read and to the next crawl.
 //!
 //! A few dozen cases in the usual tests; `ORBWEAVER_ROT=100000` tries all of them, `ORBWEAVER_ROT_SEED` others.
+
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use orbweaver_model::{
     CrawlUrl, Event, KeySeed, Link, LinkKind, NewLink, Outcome, OutcomeClass, Report, Revisit,
     RobotsRecord, Timestamp,
 };
+use orbweaver_testkit::{Harm, Random, copy, files, number};
 
 const URLS: u64 = 9000;
 /// More than any block of the store holds, and far less than all.
@@ -86,28 +88,6 @@ fn make(dir: &Path) {
     drop(open(dir).unwrap());
 }
 
-fn files(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files(&path, found),
-            false => found.push(path),
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let there = to.join(path.file_name().unwrap());
-        match path.is_dir() {
-            true => copy(&path, &there),
-            false => drop(fs::copy(&path, &there).unwrap()),
-        }
-    }
-}
-
 /// Opens and reads everything after something was done to a copy. How many URLs are served, and whether
 /// anything was said; none when the index cannot be opened at all, which is said too.
 fn serve(dir: &Path, what: &str) -> Option<(u64, bool)> {
@@ -170,61 +150,6 @@ fn serve(dir: &Path, what: &str) -> Option<(u64, bool)> {
     Some((served as u64, said || damaged))
 }
 
-/// What can happen to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Harm {
-    Flip,
-    Cut,
-    Zeroes,
-    Empty,
-    Missing,
-    Foreign,
-}
-
-const HARMS: [Harm; 6] = [
-    Harm::Flip,
-    Harm::Cut,
-    Harm::Zeroes,
-    Harm::Empty,
-    Harm::Missing,
-    Harm::Foreign,
-];
-
-/// The next number of a seeded sequence (splitmix64).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// Does it; false when the file is the same as before.
-fn harm(file: &Path, harm: Harm, state: &mut u64) -> bool {
-    let before = fs::read(file).unwrap();
-    let length = before.len();
-    let mut bytes = before.clone();
-    match harm {
-        Harm::Flip if length > 0 => {
-            let bit = random(state) as usize % (length * 8);
-            bytes[bit / 8] ^= 1 << (bit % 8);
-        }
-        Harm::Flip => return false,
-        Harm::Cut => bytes.truncate(length - (random(state) as usize % length.max(1)).min(length)),
-        Harm::Zeroes => bytes.fill(0),
-        Harm::Empty => bytes.clear(),
-        Harm::Missing => {
-            fs::remove_file(file).unwrap();
-            return true;
-        }
-        Harm::Foreign => {
-            bytes = b"\xff\xd8\xff\xe0\0\x10JFIF".repeat(1 + random(state) as usize % 5000);
-        }
-    }
-    fs::write(file, &bytes).unwrap();
-    bytes != before
-}
-
 /// Reads everything without opening the index for work. How many URLs there are; what is named.
 fn read(dir: &Path, what: &str) -> (u64, Vec<String>) {
     let reader = Reader::open(dir, 4 << 20).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -258,11 +183,6 @@ fn is_in_use(dir: &Path, file: &Path) -> bool {
     !found.is_empty()
 }
 
-fn number(name: &str, default: u64) -> u64 {
-    let value = std::env::var(name).ok();
-    value.and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn whatever_happens_to_a_file_is_named_and_the_rest_is_served() {
     let around = tempfile::tempdir().unwrap();
@@ -270,29 +190,27 @@ fn whatever_happens_to_a_file_is_named_and_the_rest_is_served() {
     make(&whole);
     let (served, found) = read(&whole, "whole");
     assert_eq!((served, found), (URLS, Vec::new()));
-    let mut all = Vec::new();
-    files(&whole, &mut all);
+    let mut all = files(&whole);
     all.retain(|file| is_in_use(&whole, file));
-    all.sort();
-    let seed = number("ORBWEAVER_ROT_SEED", 1);
-    let mut state = seed;
+    let seed = number("ORBWEAVER_ROT_SEED").unwrap_or(1);
+    let mut random = Random::new(seed);
     let mut cases: Vec<(u64, &PathBuf, Harm)> = Vec::new();
     for file in &all {
         let table = file.parent().is_some_and(|dir| dir.ends_with("tables"));
-        for what in HARMS {
+        for what in Harm::ALL {
             let times = if what == Harm::Flip && table { 4 } else { 1 };
-            cases.extend((0..times).map(|_| (random(&mut state), file, what)));
+            cases.extend((0..times).map(|_| (random.any(), file, what)));
         }
     }
     cases.sort_by_key(|case| case.0);
-    cases.truncate(number("ORBWEAVER_ROT", 24) as usize);
+    cases.truncate(number("ORBWEAVER_ROT").unwrap_or(24) as usize);
     let (mut tried, mut unopenable) = (0, 0);
-    for (mut state, file, what) in cases {
+    for (place, file, what) in cases {
         let name = file.strip_prefix(&whole).unwrap();
         let dir = around.path().join("index");
         copy(&whole, &dir);
         let case = format!("seed {seed}: {what:?} of {}", name.display());
-        if harm(&dir.join(name), what, &mut state) {
+        if what.inflict(&dir.join(name), &mut Random::new(place)) {
             tried += 1;
             unopenable += u64::from(try_case(&dir, name, what, &case));
         }
@@ -411,8 +329,7 @@ fn an_index_can_be_read_where_nothing_can_be_written() {
     let around = tempfile::tempdir().unwrap();
     let dir = around.path().join("index");
     make(&dir);
-    let mut before = Vec::new();
-    files(&dir, &mut before);
+    let before = files(&dir);
     let times = |files: &[PathBuf]| -> Vec<_> {
         let time = |file: &PathBuf| fs::metadata(file).unwrap().modified().unwrap();
         files.iter().map(time).collect()
@@ -422,8 +339,7 @@ fn an_index_can_be_read_where_nothing_can_be_written() {
     let other = Reader::open(&dir, 4 << 20).unwrap();
     assert_eq!(read(&dir, "beside another"), (URLS, Vec::new()));
     drop(other);
-    let mut after = Vec::new();
-    files(&dir, &mut after);
+    let after = files(&dir);
     assert_eq!(
         (&before, then),
         (&after, times(&after)),
@@ -439,8 +355,7 @@ fn a_cut_journal_costs_its_end_and_no_more() {
     let around = tempfile::tempdir().unwrap();
     let whole = around.path().join("whole");
     make(&whole);
-    let mut all = Vec::new();
-    files(&whole, &mut all);
+    let all = files(&whole);
     for journal in all
         .iter()
         .filter(|file| file.extension().is_some_and(|ext| ext == "jnl"))
