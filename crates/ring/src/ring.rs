@@ -16,273 +16,45 @@
 //! gives back what is not out, the spider finishes what is, the store writes what it has, the doc index folds what remains.
 
 mod end;
+mod opened;
 mod options;
+mod serving;
+mod start;
 mod supervise;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, watch};
 
-use orbweaver_config::{Config, Settings, Sources};
+use orbweaver_control::socket::{Refused, Socket};
 use orbweaver_crawldir::Held;
-use orbweaver_docindex::{DocIndex, IndexOptions};
-use orbweaver_intake::{Canonicalizer, LinkRule, Outlinks, Scope, Traps};
-use orbweaver_model::{Clock, Event, KeySeed, Order, TransId};
-use orbweaver_spider::{AddressPolicy, Resolver, ResolverOptions, Shortages, Spider, SpoolDir};
-use orbweaver_store::{Keep, Recovery};
-use orbweaver_urlserver::{Handle, Links, Notice, UrlServer};
+use orbweaver_docindex::DocIndex;
+use orbweaver_model::Clock;
+use orbweaver_spider::Shortages;
+use orbweaver_store::Keep;
+use orbweaver_urlserver::Handle;
+use orbweaver_watch::log;
 
+use self::opened::Opened;
 pub(crate) use self::options::can_begin;
-use self::options::{
-    body_budget, damage_notes, open_archive, robots_note, spider_options, urlserver_options,
-};
-use crate::addresses::Addresses;
-use crate::archiving::Archiving;
-use crate::clock;
+use self::serving::Serving;
+pub(crate) use self::start::{Fetching, Start};
 use crate::control::{Control, Controlled};
 use crate::error::{Error, Result};
 use crate::fetchers::gate::SendGate;
 use crate::fetchers::here::Here;
 use crate::fetchers::intake::ResultIntake;
-use crate::fetchers::line::{Elsewhere, LineParts};
+use crate::fetchers::line::LineParts;
 use crate::fetchers::{Fetchers, Work};
-use crate::harvest::{Harvest, HarvestParts};
+use crate::harvest::Harvest;
 use crate::indexer::{self, IndexerOptions, Supply};
 use crate::inlet::Inlet;
-use crate::machine::{Descriptors, random};
+use crate::machine::Descriptors;
 use crate::notices;
 use crate::pages::Reading;
-use crate::rejudge::{Rejudge, tracking};
-use crate::results;
+use crate::rejudge::Rejudge;
 use crate::watch::{Watch, Watched};
-use orbweaver_control::socket::{Refused, Socket};
-use orbweaver_reading::PageReader;
-use orbweaver_watch::log::{self, ShowLine};
-use orbweaver_watch::notices::Notices;
-use orbweaver_watch::seeds::SeedWatch;
-
-/// Who fetches and who keeps.
-pub(crate) enum Fetching {
-    /// This process.
-    Here,
-    /// Other processes; then the ring runs until it is told to stop.
-    Elsewhere(Elsewhere),
-}
-
-/// Everything that a run begins with.
-pub(crate) struct Start {
-    /// Where, for this process alone.
-    pub(crate) held: Held,
-    /// The settings as given, to be kept once the start is accepted.
-    pub(crate) config: Config,
-    pub(crate) settings: Settings,
-    pub(crate) sources: Sources,
-    pub(crate) fetching: Fetching,
-    /// What the user has to know of it from the beginning.
-    pub(crate) notices: Vec<String>,
-    /// `demo` may replace what this run makes.
-    pub(crate) is_demo: bool,
-    /// Gets each line of the request log, too.
-    pub(crate) show_log: Option<ShowLine>,
-    /// What the user decides about links.
-    pub(crate) rule: Option<Arc<dyn LinkRule>>,
-}
-
-impl Start {
-    /// Fewer requests at once where the machine or the memory budget allows no more, with a notice.
-    pub(crate) fn fit(&mut self, descriptors: Descriptors) {
-        if !matches!(self.fetching, Fetching::Here) {
-            return;
-        }
-        let fetches = body_budget(&self.settings).fetches();
-        for (most, what) in [
-            (
-                descriptors.places,
-                "the limit on open files allows {} concurrent requests instead of {}; ulimit -n raises it",
-            ),
-            (
-                fetches,
-                "the memory budget allows {} concurrent requests instead of {}; --memory raises it",
-            ),
-        ] {
-            let wanted = self.settings.concurrency;
-            if most < wanted {
-                let said = what.replacen("{}", &most.to_string(), 1);
-                self.notices
-                    .push(said.replacen("{}", &wanted.to_string(), 1));
-                self.settings.concurrency = most;
-            }
-        }
-    }
-}
-
-/// The stages that hold something on the disk, or may refuse to begin.
-struct Opened {
-    clock: Clock,
-    policy: AddressPolicy,
-    /// What this machine had too little of.
-    shortages: Arc<Shortages>,
-    /// None when others fetch.
-    spider: Option<Spider>,
-    docs: DocIndex,
-    /// None when the store is elsewhere.
-    archive: Option<(Arc<dyn Keep>, Recovery)>,
-}
-
-impl Opened {
-    /// What can be refused is tried before anything is written.
-    fn open(start: &Start, descriptors: Descriptors) -> Result<Self> {
-        let (dir, settings) = (start.held.dir(), &start.settings);
-        let clock = clock::steady();
-        let policy = AddressPolicy::new(settings.allow_net.clone());
-        let shortages: Arc<Shortages> = Arc::default();
-        let is_here = matches!(start.fetching, Fetching::Here);
-        let mut spider = None;
-        if is_here {
-            let mut options = spider_options(settings, policy.clone())?;
-            options.max_idle_connections = descriptors.idle;
-            options.spool = Some(SpoolDir::new(dir.path().join("warc"), descriptors.spools));
-            options.shortages = Arc::clone(&shortages);
-            spider = Some(Spider::new(options, Clock::clone(&clock))?);
-        }
-        let index_options = IndexOptions {
-            memory: settings.memory / 2,
-            seed: KeySeed(random()?),
-            budgets: settings.budgets,
-            domain_of: orbweaver_intake::domain_or_host,
-            recrawl: settings.recrawl.is_some(),
-            tracking: tracking(settings),
-            ..IndexOptions::default()
-        };
-        let docs = DocIndex::open(&dir.index(), index_options, clock())?;
-        let archive = match is_here {
-            true => Some(open_archive(dir, settings)?),
-            false => None,
-        };
-        Ok(Self {
-            clock,
-            policy,
-            shortages,
-            spider,
-            docs,
-            archive,
-        })
-    }
-
-    /// The stage between spider and doc index.
-    fn harvest(&self, start: &Start, index: &indexer::Running, log: log::Log) -> Result<Harvest> {
-        let settings = &start.settings;
-        let scope = Scope::new(settings.scope.clone(), &settings.seeds)?;
-        let canonicalizer = Canonicalizer::new(settings.canonical.clone());
-        let seed = self.docs.seed();
-        let traps = Traps::new(settings.traps.clone(), seed, (self.clock)())
-            .with_hosts(settings.hosts.traps.clone());
-        let notices = Notices::of(start.notices.clone());
-        if let Some(note) = robots_note(settings) {
-            notices.add(note);
-        }
-        if !settings.has_contact && self.spider.is_some() {
-            notices.say(
-                "no contact is set; give --contact URL so that site owners can reach you".into(),
-            );
-        }
-        for note in self
-            .archive
-            .iter()
-            .flat_map(|(_, found)| damage_notes(found))
-        {
-            notices.add(note);
-        }
-        let outlinks = Outlinks::new(canonicalizer, scope, traps, seed, &settings.limits);
-        let outlinks = match &start.rule {
-            Some(rule) => outlinks.with_rule(Arc::clone(rule)),
-            None => outlinks,
-        };
-        let (seen, policy) = (self.docs.seen(), self.policy.clone());
-        Ok(Harvest::new(HarvestParts {
-            reader: PageReader::new(outlinks, seed, seen, policy, settings),
-            recrawl: settings.recrawl,
-            archiving: (self.archive.as_ref())
-                .map(|(archive, _)| Archiving::new(Arc::clone(archive))),
-            indexer: index.indexer.clone(),
-            notices,
-            seeds: SeedWatch::of(&settings.seeds),
-            log,
-        }))
-    }
-
-    /// Brings the doc index up to what the archive, the seeds and the settings say. Returns who judges by its rules.
-    fn catch_up(&mut self, start: &Start, harvest: &Arc<Harvest>) -> Result<Rejudge> {
-        let (dir, settings) = (start.held.dir(), &start.settings);
-        let docs = &mut self.docs;
-        let resumed = docs.resumed();
-        if resumed {
-            for seed in docs.reader().seeds() {
-                harvest.reader().outlinks().admit_seed(&seed?);
-            }
-        }
-        let links = harvest.reader().judge_seeds(&settings.seeds);
-        let at = (self.clock)();
-        docs.apply([Event::Links { links, at }])?;
-        if let Some((archive, _)) = &self.archive {
-            results::follow(archive.as_ref(), docs, harvest)?;
-        }
-        let judge = Rejudge::new(Arc::clone(harvest), dir.clone(), settings);
-        judge.apply_rules(docs)?;
-        docs.plan_visits(settings.recrawl)?;
-        if self.archive.is_none() {
-            // From now on the index says that the archive is elsewhere.
-            let position = docs.results();
-            docs.apply([Event::Results { position }])?;
-        }
-        Ok(judge)
-    }
-}
-
-/// The URL server at work, and the ends of its queues.
-struct Serving {
-    handle: Handle,
-    task: tokio::task::JoinHandle<()>,
-    orders: mpsc::Receiver<Order>,
-    give_up: mpsc::Receiver<TransId>,
-    notices: mpsc::Receiver<Notice>,
-}
-
-impl Serving {
-    fn start(start: &Start, opened: &Opened, descriptors: Descriptors) -> Result<Self> {
-        let settings = &start.settings;
-        let (to_orders, orders) = mpsc::channel(settings.concurrency);
-        let (to_notices, notices) = mpsc::channel(1024);
-        let (to_give_up, give_up) = mpsc::channel(settings.concurrency);
-        let resolver_options = ResolverOptions {
-            server: settings.resolver,
-            max_lookups: descriptors.lookups,
-            ..ResolverOptions::default()
-        };
-        let resolver = Arc::new(Addresses {
-            resolver: Resolver::new(resolver_options, opened.policy.clone()),
-            policy: opened.policy.clone(),
-        });
-        let links = Links {
-            orders: to_orders,
-            give_up: Some(to_give_up),
-            notices: to_notices,
-            resolver,
-            clock: Clock::clone(&opened.clock),
-        };
-        let docs = &opened.docs;
-        let options = urlserver_options(settings, docs.resumed(), &docs.reader())?;
-        let (handle, task) = UrlServer::spawn(options, links)?;
-        Ok(Self {
-            handle,
-            task,
-            orders,
-            give_up,
-            notices,
-        })
-    }
-}
 
 /// The ring while it runs.
 pub(crate) struct Ring {
