@@ -12,6 +12,7 @@ mod raw;
 mod robots;
 mod runner;
 mod sim;
+mod standing;
 mod table;
 
 use std::net::SocketAddr;

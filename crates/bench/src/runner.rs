@@ -12,25 +12,11 @@ use crate::CrawlArgs;
 use crate::contest::{self, Contestant, PER_HOST, Task};
 use crate::measure::{self, Used};
 use crate::sim::{Shape, Sim};
+use crate::standing::{Run, Standing};
 use crate::table;
 
 /// The slowest crawlers that are worth a comparison need about a minute.
 const PATIENCE: Duration = Duration::from_secs(180);
-
-/// One run of one contestant.
-pub(crate) struct Run {
-    pub(crate) used: Used,
-    pub(crate) server_cpu: Duration,
-    pub(crate) stats: Stats,
-    /// What the web found wrong with the visit.
-    pub(crate) faults: Vec<String>,
-}
-
-/// All runs of one contestant over one web.
-pub(crate) struct Standing {
-    pub(crate) contestant: Contestant,
-    pub(crate) runs: Vec<Run>,
-}
 
 /// Runs the benchmark and prints what came of it. Fails when one of ours did not pass the gate.
 pub(crate) fn run(args: &CrawlArgs) -> Result<()> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::runner::{Run, Standing};
 use crate::sim::Shape;
+use crate::standing::{Run, Standing};
 
 /// The one that all others are compared with.
 const YARDSTICK: &str = "loop";

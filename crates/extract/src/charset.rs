@@ -12,8 +12,9 @@ use encoding_rs::{
     EncoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED,
 };
 
-use crate::html::{Scanner, attribute, is_space};
+use crate::html::{Scanner, attribute};
 use crate::media::Media;
+use crate::rawtext::is_space;
 
 /// The standard looks for a meta element in this many bytes.
 const PRESCAN_BYTES: usize = 1024;

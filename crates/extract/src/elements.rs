@@ -8,8 +8,9 @@ use orbweaver_model::LinkKind;
 
 use crate::css::css_links;
 use crate::directives::Directives;
-use crate::html::{Attribute, Scanner, Tag, attribute, is_space};
+use crate::html::{Attribute, Scanner, Tag, attribute};
 use crate::links::Links;
+use crate::rawtext::is_space;
 use crate::refresh::refresh_target;
 use crate::srcset::candidates;
 

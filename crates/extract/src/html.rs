@@ -12,7 +12,7 @@
 
 use memchr::{memchr, memchr_iter, memmem};
 
-use crate::rawtext::{end_of_script, end_of_text};
+use crate::rawtext::{end_of_script, end_of_text, ends_tag_name, is_space};
 
 /// Attributes of one tag that are looked at; the rest are skipped. Real tags have a dozen at most.
 pub const MAX_ATTRIBUTES: usize = 256;
@@ -361,15 +361,6 @@ fn is_data(attributes: &[Attribute<'_>]) -> bool {
         let end = value.get(value.len().saturating_sub(4)..);
         end.is_some_and(|end| end.eq_ignore_ascii_case(b"json"))
     })
-}
-
-/// White space of HTML; a carriage return counts, for the standard reads it as a newline.
-pub(crate) const fn is_space(b: u8) -> bool {
-    matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
-}
-
-pub(crate) const fn ends_tag_name(b: u8) -> bool {
-    is_space(b) || b == b'/' || b == b'>'
 }
 
 /// Start tags that end SVG and MathML even without an end tag (section 13.2.6.5).

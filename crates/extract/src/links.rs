@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use orbweaver_model::{Limits, LinkKind};
 
-use crate::html::is_space;
+use crate::rawtext::is_space;
 
 /// A reference as found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

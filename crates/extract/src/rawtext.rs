@@ -2,8 +2,6 @@
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-use crate::html::ends_tag_name;
-
 /// The length of the text in front of the end tag `</name`; all of it when there is none.
 pub(crate) fn end_of_text(text: &[u8], name: &[u8]) -> usize {
     memchr_iter(b'<', text)
@@ -75,4 +73,14 @@ fn is_name(after: &[u8], name: &[u8]) -> bool {
         .get(..name.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(name))
         && after.get(name.len()).is_some_and(|b| ends_tag_name(*b))
+}
+
+/// White space of HTML; a carriage return counts, for the standard reads it as a newline.
+pub(crate) const fn is_space(b: u8) -> bool {
+    matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
+}
+
+/// True for a byte that ends the name of a tag.
+pub(crate) const fn ends_tag_name(b: u8) -> bool {
+    is_space(b) || b == b'/' || b == b'>'
 }

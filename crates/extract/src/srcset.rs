@@ -1,6 +1,6 @@
 //! The candidates of a `srcset` attribute.
 
-use crate::html::is_space;
+use crate::rawtext::is_space;
 
 /// The references in an image candidate string (HTML standard, "parse a srcset attribute"), one
 /// pass over it. Descriptors are skipped unread: a picture with an odd one is still a picture.

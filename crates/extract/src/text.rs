@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use encoding_rs::Encoding;
 
-use crate::html::{Scanner, ends_tag_name};
+use crate::html::Scanner;
 use crate::media::{self, Media};
+use crate::rawtext::ends_tag_name;
 use crate::{Page, charset};
 
 /// Elements that do not end a line. All others do, known or not: a word too few joined is better than two made one.

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use orbweaver_model::{CrawlUrl, Limits, UrlError};
 use url::{ParseError, Url};
 
-use crate::fast::{self, Base};
+use crate::fast::{self, Base, host_is_usable};
 use crate::session::strip_session_ids;
 
 /// How characters outside ASCII in a query are turned into bytes: with the encoding of the document
@@ -221,22 +221,6 @@ fn write_canonical(url: &Url, out: &mut String) -> Result<(), CanonicalError> {
         false => rebuild(url, name, out),
     }
     Ok(())
-}
-
-/// True when a resolver can be asked for this name, or when it is an address.
-pub(crate) fn host_is_usable(host: &str) -> bool {
-    if host.starts_with('[') {
-        return host.ends_with(']');
-    }
-    let mut label = 0usize;
-    for b in host.bytes() {
-        match b {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' if label < 63 => label += 1,
-            b'.' if label > 0 => label = 0,
-            _ => return false,
-        }
-    }
-    label > 0 && host.len() <= 253
 }
 
 /// True when `b` may stand in no request target, though WHATWG leaves it in some places.

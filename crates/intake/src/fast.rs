@@ -10,8 +10,6 @@ use std::cell::OnceCell;
 use orbweaver_model::CrawlUrl;
 use url::{Position, Url};
 
-use crate::canonical::host_is_usable;
-
 /// A base URL, looked at once for all the links of a page.
 #[derive(Debug)]
 pub(crate) struct Base<'a> {
@@ -350,4 +348,20 @@ const fn classes() -> [u8; 256] {
 
 fn class(b: u8) -> u8 {
     CLASSES.get(usize::from(b)).copied().unwrap_or(OTHER)
+}
+
+/// True when a resolver can be asked for this name, or when it is an address.
+pub(crate) fn host_is_usable(host: &str) -> bool {
+    if host.starts_with('[') {
+        return host.ends_with(']');
+    }
+    let mut label = 0usize;
+    for b in host.bytes() {
+        match b {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' if label < 63 => label += 1,
+            b'.' if label > 0 => label = 0,
+            _ => return false,
+        }
+    }
+    label > 0 && host.len() <= 253
 }

@@ -11,9 +11,17 @@ use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::order::{Candidate, Purpose};
 use crate::outcome::{Outcome, OutcomeClass};
 use crate::url::CrawlUrl;
+
+/// What an order is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Purpose {
+    /// A URL of the doc index.
+    Page,
+    /// The robots.txt of an origin, asked for by the URL server itself.
+    Robots,
+}
 
 /// How a document is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -189,15 +197,4 @@ impl FetchResult {
     pub fn status(&self) -> Option<u16> {
         self.exchange.as_ref().map(|exchange| exchange.status)
     }
-}
-
-/// A page that was asked for: which, and what came of it.
-#[derive(Clone, Debug)]
-pub struct Visit {
-    /// The page, as the doc index knew it when it was asked for.
-    pub candidate: Candidate,
-    /// The address that was to be asked; none when nobody remembers.
-    pub ip: Option<IpAddr>,
-    /// What came of it.
-    pub result: FetchResult,
 }

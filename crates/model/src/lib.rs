@@ -27,13 +27,13 @@ pub use capture::{Archived, CapturePlace};
 pub use clock::{Clock, Timestamp};
 pub use event::{Claimed, Epoch, Event, HostSetting, NewLink, Report, RobotsRecord, Rules, Spent};
 pub use fetch::{
-    Conditions, Exchange, FetchRequest, FetchResult, Method, Protocol, Spooled, Truncation, Visit,
+    Conditions, Exchange, FetchRequest, FetchResult, Method, Protocol, Purpose, Spooled, Truncation,
 };
 pub use fingerprint::Fingerprint;
 pub use ledger::Ledger;
 pub use limits::Limits;
 pub use link::{Link, LinkKind, Role};
-pub use order::{Candidate, Order, Purpose, Subject, TransId};
+pub use order::{Candidate, Order, Subject, TransId, Visit};
 pub use outcome::{Column, Outcome, OutcomeClass};
 pub use pace::Pace;
 pub use per_host::{Credentials, HostPolicy, HostRequest, PerHost};

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
-
-use crate::fetch::{Conditions, FetchRequest, Method};
+use crate::fetch::{Conditions, FetchRequest, FetchResult, Method, Purpose};
 use crate::link::LinkKind;
 use crate::recrawl::Revisit;
 use crate::url::{CrawlUrl, UrlKey};
@@ -26,15 +24,6 @@ impl fmt::Display for TransId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.generation, self.slot, self.active)
     }
-}
-
-/// What an order is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Purpose {
-    /// A URL of the doc index.
-    Page,
-    /// The robots.txt of an origin, asked for by the URL server itself.
-    Robots,
 }
 
 /// A URL that the doc index hands to the URL server.
@@ -146,4 +135,15 @@ impl Order {
             announce: self.announce,
         }
     }
+}
+
+/// A page that was asked for: which, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// The page, as the doc index knew it when it was asked for.
+    pub candidate: Candidate,
+    /// The address that was to be asked; none when nobody remembers.
+    pub ip: Option<IpAddr>,
+    /// What came of it.
+    pub result: FetchResult,
 }

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::count::bump;
 use crate::count::{Counters, InFlight};
-use crate::layout::{Failure, Layout, Place, Redirect, Use, What, put_number};
+use crate::layout::{Failure, Layout, Redirect, Use};
+use crate::place::{Place, What, put_number};
 use crate::request::Request;
 use crate::spell::{self, Base};
 use crate::trap::Trap;

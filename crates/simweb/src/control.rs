@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-use crate::Shared;
+use crate::Served;
 use crate::request::{self, MAX_HEAD};
 
 pub(crate) async fn listen(port: u16) -> io::Result<TcpListener> {
@@ -20,7 +20,7 @@ pub(crate) async fn listen(port: u16) -> io::Result<TcpListener> {
 }
 
 /// Accepts connections forever.
-pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub(crate) async fn accept(listener: TcpListener, shared: Arc<Served>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -32,7 +32,7 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// One request a connection.
-async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
+async fn serve(mut stream: TcpStream, shared: Arc<Served>) {
     let mut input = Vec::with_capacity(1024);
     let head = loop {
         if let Some(len) = request::head_len(&input) {

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::address;
-use crate::layout::{Layout, Place, What};
-use crate::robots;
+use crate::layout::{Layout, robots};
+use crate::place::{Place, What};
 use crate::stats::{Busiest, Offence, ShortestGap, Stats, TrapVisits};
 use crate::trap::{GOOD, Trap};
 
@@ -24,11 +24,11 @@ pub(crate) struct Counters {
     /// In the order of `Trap::ALL`; empty when there are none.
     traps: Vec<TrapLog>,
     tally: Tally,
-    before_robots: Case,
-    robots_violations: Case,
-    unlinked: Case,
-    misdirected: Case,
-    malformed: Case,
+    before_robots: Fault,
+    robots_violations: Fault,
+    unlinked: Fault,
+    misdirected: Fault,
+    malformed: Fault,
 }
 
 /// Plain numbers, bumped where the thing happens.
@@ -83,7 +83,7 @@ struct Pace {
 }
 
 #[derive(Default)]
-struct Case {
+struct Fault {
     count: AtomicU64,
     examples: Mutex<Vec<String>>,
 }
@@ -119,11 +119,11 @@ impl Counters {
             pages: many(layout.total_pages()),
             traps: many((layout.all_hosts() - layout.honest_hosts()) as usize),
             tally: Tally::default(),
-            before_robots: Case::default(),
-            robots_violations: Case::default(),
-            unlinked: Case::default(),
-            misdirected: Case::default(),
-            malformed: Case::default(),
+            before_robots: Fault::default(),
+            robots_violations: Fault::default(),
+            unlinked: Fault::default(),
+            misdirected: Fault::default(),
+            malformed: Fault::default(),
         }
     }
 
@@ -426,7 +426,7 @@ impl Pace {
     }
 }
 
-impl Case {
+impl Fault {
     fn add(&self, example: impl FnOnce() -> String) {
         bump(&self.count);
         let mut examples = lock(&self.examples);

@@ -13,7 +13,7 @@ use hickory_proto::rr::{RData, Record, RecordType};
 use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
-use crate::Shared;
+use crate::Served;
 use crate::address;
 use crate::count::bump;
 use crate::layout::Layout;
@@ -23,7 +23,7 @@ pub(crate) async fn listen(port: u16) -> std::io::Result<UdpSocket> {
 }
 
 /// Answers questions forever.
-pub(crate) async fn serve(socket: UdpSocket, shared: Arc<Shared>) {
+pub(crate) async fn serve(socket: UdpSocket, shared: Arc<Served>) {
     let mut buffer = vec![0; 4096];
     loop {
         let Ok((len, peer)) = socket.recv_from(&mut buffer).await else {

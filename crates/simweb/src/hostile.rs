@@ -27,12 +27,12 @@ pub use tally::Visits;
 use crate::SimError;
 use case::Door;
 use serve::{Listening, Ports};
-use tally::Tally;
+use tally::CaseCounts;
 
 /// A hostile web that is being served, until this is dropped.
 pub struct HostileWeb {
     cases: Arc<[Case]>,
-    tally: Arc<Tally>,
+    tally: Arc<CaseCounts>,
     ports: Ports,
     dns: SocketAddr,
     issuer: String,
@@ -50,7 +50,7 @@ impl HostileWeb {
     /// Starts to serve, on ports that are free.
     pub fn start() -> Result<Self, SimError> {
         let cases: Arc<[Case]> = cases::all().into();
-        let tally = Arc::new(Tally::new(cases.len()));
+        let tally = Arc::new(CaseCounts::new(cases.len()));
         let identities = identity::Identities::new(&cases)?;
         let issuer = identities.issuer().to_owned();
         let (report, reported) = std::sync::mpsc::channel();

@@ -4,7 +4,8 @@
 //! Each piece of text is kept compressed as well, so that a gzip body is put together like a plain one.
 
 use crate::gzip::{Member, Splice};
-use crate::layout::{Layout, Place, Use, What, put};
+use crate::layout::{Layout, Use};
+use crate::place::{Place, What, put};
 use crate::rng::{Rng, mix};
 use crate::spell::{self, Base};
 use crate::words;

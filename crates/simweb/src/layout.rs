@@ -4,15 +4,21 @@
 //! that number; if they are the same, it exists. How a link is *spelled* is `spell`'s business, what
 //! stands around it is `html`'s.
 
+pub(crate) mod robots;
+pub(crate) mod site;
+pub(crate) mod sitemap;
+
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
+use self::site::Site;
 use crate::address::{self, HostName};
 use crate::config::SimConfig;
+use crate::place::{Place, What, put};
 use crate::rng::{Rng, mix};
-use crate::shape::{Shape, Site};
+use crate::shape::Shape;
 use crate::trap::Trap;
-use crate::{robots, sitemap, words};
+use crate::words;
 
 /// Children of a page in the tree that makes every page reachable: a million pages are seven deep.
 const PAGE_FAN: u32 = 9;
@@ -31,38 +37,6 @@ pub(crate) enum Use {
     Body,
     Version,
     Jitter,
-}
-
-/// One thing on a host that can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum What {
-    /// A page; 0 is the root.
-    Page(u32),
-    /// A redirect that belongs to a page.
-    Go(u32),
-    /// The second redirect of a chain that belongs to a page.
-    Hop(u32),
-    /// A page that is linked and is not there.
-    Broken(u32),
-    /// A page that is linked and disallowed.
-    Private(u32),
-    /// A page under the other name of its host, which redirects to it.
-    Away(u32),
-    /// An honest page of a trap.
-    Good(u32),
-    /// Any other page of a trap; which one, only its path says.
-    Lure,
-    Robots,
-    Sitemap(sitemap::File),
-    Style,
-    Logo,
-}
-
-/// A host and something on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) host: u32,
-    pub(crate) what: What,
 }
 
 /// Where a redirect leads and how.
@@ -449,30 +423,6 @@ impl Layout {
             host,
             what: What::Page(0),
         }));
-    }
-}
-
-/// Appends texts, a number and a text, without the machinery of formatting.
-pub(crate) fn put(out: &mut Vec<u8>, before: &[&str], number: u32, after: &str) {
-    for text in before {
-        out.extend_from_slice(text.as_bytes());
-    }
-    put_number(out, number.into());
-    out.extend_from_slice(after.as_bytes());
-}
-
-/// Appends a decimal number.
-pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    let start = out.len();
-    loop {
-        out.push(b'0' + (number % 10) as u8);
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    if let Some(digits) = out.get_mut(start..) {
-        digits.reverse();
     }
 }
 

@@ -17,12 +17,11 @@ mod gzip;
 pub mod hostile;
 mod html;
 mod layout;
+mod place;
 mod request;
 mod rng;
-mod robots;
 mod serve;
 mod shape;
-mod sitemap;
 mod spell;
 mod stats;
 mod trap;
@@ -67,7 +66,7 @@ pub enum SimError {
 }
 
 /// What every connection sees.
-struct Shared {
+struct Served {
     web: Web,
     counters: Counters,
 }
@@ -75,7 +74,7 @@ struct Shared {
 /// A simulated web that is being served, until this is dropped. It has its own threads, so it can be
 /// used from async code and from any other.
 pub struct SimWeb {
-    shared: Arc<Shared>,
+    shared: Arc<Served>,
     workers: Workers,
 }
 
@@ -87,7 +86,7 @@ impl SimWeb {
         let port = bound.http_port;
         let web = Web::new(SimConfig { port, ..config })?;
         let counters = Counters::new(&web.layout);
-        let shared = Arc::new(Shared { web, counters });
+        let shared = Arc::new(Served { web, counters });
         let workers = bound.serve(&shared);
         Ok(Self { shared, workers })
     }

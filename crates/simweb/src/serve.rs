@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::sleep;
 
-use crate::Shared;
+use crate::Served;
 use crate::answer::{self, Effect};
 use crate::count::bump;
 use crate::request::{self, MAX_HEAD};
@@ -35,7 +35,7 @@ pub(crate) fn listen(port: u16, shared_port: bool) -> io::Result<TcpListener> {
 }
 
 /// Accepts connections forever.
-pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub(crate) async fn accept(listener: TcpListener, shared: Arc<Served>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Most likely there are no file descriptors left; some will come back.
@@ -53,7 +53,7 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(stream: TcpStream, local: Ipv4Addr, shared: Arc<Shared>) {
+async fn serve(stream: TcpStream, local: Ipv4Addr, shared: Arc<Served>) {
     let ip = shared.web.layout.ip_number(local);
     let mut connection = Connection {
         stream,
@@ -74,7 +74,7 @@ struct Connection {
 
 impl Connection {
     /// Reads one request and answers it; false when the connection is over.
-    async fn exchange(&mut self, shared: &Shared, ip: Option<u32>) -> bool {
+    async fn exchange(&mut self, shared: &Served, ip: Option<u32>) -> bool {
         let counters = &shared.counters;
         let Some(len) = self.read_head(shared).await else {
             return false;
@@ -110,7 +110,7 @@ impl Connection {
     }
 
     /// Waits until a head is there. None when the client has gone or sends no end of it.
-    async fn read_head(&mut self, shared: &Shared) -> Option<usize> {
+    async fn read_head(&mut self, shared: &Served) -> Option<usize> {
         loop {
             if let Some(len) = request::head_len(&self.input) {
                 return Some(len);
@@ -148,7 +148,7 @@ impl Connection {
         true
     }
 
-    fn settle(&mut self, shared: &Shared, effect: Effect) {
+    fn settle(&mut self, shared: &Served, effect: Effect) {
         let counters = &shared.counters;
         counters.sent(self.output.len());
         self.last = effect;
@@ -163,7 +163,7 @@ impl Connection {
     /// A kernel that closes a socket with unread bytes sends a reset, and one that has handed
     /// everything to its program an orderly end. So a reset says that the last answer, though written
     /// whole on this side, was not read whole on the other.
-    fn take_back(&mut self, shared: &Shared) {
+    fn take_back(&mut self, shared: &Served) {
         if let Effect::Page(index) = self.last {
             shared.counters.not_delivered(index);
             bump(&shared.counters.tally().aborted);

@@ -4,7 +4,8 @@
 //! fragment is dropped and percent escapes are in upper case. Nothing is spelled that only looks the
 //! same: `~` for `%7E` would be another URL.
 
-use crate::layout::{Layout, Place};
+use crate::layout::Layout;
+use crate::place::Place;
 use crate::rng::Rng;
 
 /// What relative links on a page are relative to.

@@ -2,7 +2,7 @@
 //!
 //! A trap answers from the path it is asked for and remembers nothing. Its honest pages hang on its root.
 
-use crate::layout::What;
+use crate::place::What;
 use crate::rng::{Rng, mix};
 use crate::words;
 

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use crate::SimError;
 use crate::config::SimConfig;
 use crate::html::Pool;
-use crate::layout::{Layout, Place, What};
-use crate::shape::{Shape, Site};
-use crate::{robots, sitemap};
+use crate::layout::site::Site;
+use crate::layout::{Layout, robots, sitemap};
+use crate::place::{Place, What};
+use crate::shape::Shape;
 
 pub(crate) const STYLE: &[u8] = b"body { margin: 2em; font-family: serif }\n";
 

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use crate::{Shared, SimConfig, SimError, control, dns, serve};
+use crate::{Served, SimConfig, SimError, control, dns, serve};
 
 /// Running threads; they end when this is dropped.
 pub(crate) struct Workers {
@@ -40,7 +40,7 @@ impl Drop for Workers {
 }
 
 struct Waiting {
-    web: oneshot::Sender<Arc<Shared>>,
+    web: oneshot::Sender<Arc<Served>>,
     thread: Thread,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn bind(config: &SimConfig) -> Result<Bound, SimError> {
 
 impl Bound {
     /// Gives the threads their web.
-    pub(crate) fn serve(self, shared: &Arc<Shared>) -> Workers {
+    pub(crate) fn serve(self, shared: &Arc<Served>) -> Workers {
         let threads = self.threads.into_iter().map(|waiting| {
             // The thread waits for nothing else, so it is there to take it.
             let _ = waiting.web.send(Arc::clone(shared));
@@ -139,7 +139,7 @@ fn run(
     config: &SimConfig,
     first: bool,
     report: &mpsc::Sender<Result<Addresses, SimError>>,
-    web: oneshot::Receiver<Arc<Shared>>,
+    web: oneshot::Receiver<Arc<Served>>,
     stopped: oneshot::Receiver<()>,
 ) {
     let runtime = match Builder::new_current_thread().enable_all().build() {
@@ -204,7 +204,7 @@ impl Sockets {
 }
 
 /// Never ends; dropping it closes the sockets, and dropping the runtime the connections.
-async fn everything(sockets: Sockets, shared: Arc<Shared>) {
+async fn everything(sockets: Sockets, shared: Arc<Served>) {
     if let Some(listener) = sockets.control {
         tokio::spawn(control::accept(listener, Arc::clone(&shared)));
     }

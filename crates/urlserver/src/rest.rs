@@ -11,7 +11,7 @@ use crate::host::Host;
 
 /// Where a host is.
 #[derive(Debug)]
-enum Place {
+enum Location {
     /// It has this slot, and its memory is there.
     Slot(u32),
     /// It has none. The number tells this rest from earlier ones.
@@ -22,7 +22,7 @@ enum Place {
 /// `bytes` over `budget` makes the oldest ones go.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    places: HashMap<Arc<str>, Place>,
+    places: HashMap<Arc<str>, Location>,
     /// Hosts at rest, oldest first; entries of hosts that were called since are stale.
     order: VecDeque<(Arc<str>, u64)>,
     rests: u64,
@@ -46,7 +46,7 @@ impl Hosts {
     /// The slot of a host.
     pub(crate) fn slot(&self, name: &str) -> Option<u32> {
         match self.places.get(name) {
-            Some(Place::Slot(slot)) => Some(*slot),
+            Some(Location::Slot(slot)) => Some(*slot),
             _ => None,
         }
     }
@@ -62,7 +62,7 @@ impl Hosts {
     /// The memory of a host at rest, to be looked at.
     pub(crate) fn at_rest(&self, name: &str) -> Option<&Host> {
         match self.places.get(name) {
-            Some(Place::Rest(host, _)) => Some(host),
+            Some(Location::Rest(host, _)) => Some(host),
             _ => None,
         }
     }
@@ -75,7 +75,7 @@ impl Hosts {
     /// Every host at rest, for a change that takes no memory.
     pub(crate) fn each_at_rest(&mut self, mut change: impl FnMut(&mut Host)) {
         for place in self.places.values_mut() {
-            if let Place::Rest(host, _) = place {
+            if let Location::Rest(host, _) = place {
                 change(host);
             }
         }
@@ -84,15 +84,15 @@ impl Hosts {
     /// The memory of a host at rest.
     fn resting(&mut self, name: &str) -> Option<&mut Host> {
         match self.places.get_mut(name) {
-            Some(Place::Rest(host, _)) => Some(host),
+            Some(Location::Rest(host, _)) => Some(host),
             _ => None,
         }
     }
 
     /// Calls a host to a slot; what was remembered of it comes along.
     pub(crate) fn call(&mut self, name: &Arc<str>, slot: u32) -> Option<Host> {
-        match self.places.insert(name.clone(), Place::Slot(slot)) {
-            Some(Place::Rest(host, _)) => {
+        match self.places.insert(name.clone(), Location::Slot(slot)) {
+            Some(Location::Rest(host, _)) => {
                 self.bytes = self.bytes.saturating_sub(host.weight());
                 Some(*host)
             }
@@ -110,7 +110,7 @@ impl Hosts {
         self.bytes += host.weight();
         self.order.push_back((name.clone(), self.rests));
         self.places
-            .insert(name, Place::Rest(Box::new(host), self.rests));
+            .insert(name, Location::Rest(Box::new(host), self.rests));
         self.forget(now);
     }
 
@@ -136,7 +136,7 @@ impl Hosts {
             let Some((name, rest)) = self.order.pop_front() else {
                 return;
             };
-            let Some(Place::Rest(host, current)) = self.places.get(&name) else {
+            let Some(Location::Rest(host, current)) = self.places.get(&name) else {
                 continue;
             };
             if *current != rest {

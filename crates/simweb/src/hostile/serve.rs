@@ -17,7 +17,7 @@ use super::cases;
 use super::identity::Identities;
 use super::names;
 use super::script::{Act, Ask};
-use super::tally::Tally;
+use super::tally::CaseCounts;
 use crate::SimError;
 use crate::request::{self, MAX_HEAD};
 
@@ -35,7 +35,7 @@ pub(crate) struct Ports {
 
 struct Shared {
     cases: Arc<[Case]>,
-    tally: Arc<Tally>,
+    tally: Arc<CaseCounts>,
     identities: Identities,
     ports: Ports,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Listening {
 impl Listening {
     pub(crate) async fn bind(
         cases: Arc<[Case]>,
-        tally: Arc<Tally>,
+        tally: Arc<CaseCounts>,
         identities: Identities,
     ) -> Result<Self, SimError> {
         let bind = async || -> io::Result<_> {

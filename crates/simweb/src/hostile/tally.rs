@@ -26,7 +26,7 @@ const MAX_TARGETS: usize = 1000;
 const MAX_TRESPASSES: usize = 100;
 
 /// The counts of all cases.
-pub(crate) struct Tally {
+pub(crate) struct CaseCounts {
     cases: Vec<Mutex<Visits>>,
     trespasses: Mutex<Vec<String>>,
     endless: AtomicU64,
@@ -37,7 +37,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Tally {
+impl CaseCounts {
     pub(crate) fn new(cases: usize) -> Self {
         Self {
             cases: (0..cases).map(|_| Mutex::default()).collect(),
@@ -119,7 +119,7 @@ impl Tally {
     }
 }
 
-pub(crate) struct EndlessGuard<'a>(&'a Tally);
+pub(crate) struct EndlessGuard<'a>(&'a CaseCounts);
 
 impl Drop for EndlessGuard<'_> {
     fn drop(&mut self) {

@@ -3,8 +3,8 @@
 //! The rules are few and fixed, so that the server can judge a path without a parser that could be
 //! wrong in the same way as the crawler's.
 
-use crate::layout::{Layout, Place, What, put};
-use crate::sitemap;
+use crate::layout::{Layout, sitemap};
+use crate::place::{Place, What, put};
 use crate::words;
 
 /// A longer rule allows this again inside the directory that a shorter one disallows (RFC 9309, 2.2.2).

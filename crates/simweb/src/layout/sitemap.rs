@@ -7,7 +7,8 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::layout::{Layout, Place, Use, What, put};
+use crate::layout::{Layout, Use};
+use crate::place::{Place, SitemapFile, What, put};
 
 /// URLs of one part under an index.
 const PART: u32 = 1000;
@@ -15,20 +16,7 @@ const PART: u32 = 1000;
 /// A host with more pages always has an index; the protocol allows 50,000 URLs in one file.
 const MAX_SINGLE: u32 = 10_000;
 
-/// One sitemap file of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum File {
-    /// All pages, as XML.
-    Plain,
-    /// All pages, as a gzip file.
-    Zipped,
-    /// A list of parts.
-    Index,
-    /// A thousand pages, as a gzip file.
-    Part(u32),
-}
-
-impl File {
+impl SitemapFile {
     pub(crate) fn write_target(self, out: &mut Vec<u8>) {
         match self {
             Self::Plain => out.extend_from_slice(b"/sitemap.xml"),
@@ -47,26 +35,26 @@ impl File {
 }
 
 /// The sitemap that the robots.txt of a host names.
-pub(crate) fn top(layout: &Layout, host: u32) -> Option<File> {
+pub(crate) fn top(layout: &Layout, host: u32) -> Option<SitemapFile> {
     if !layout.config.sitemaps || layout.pages(host) == 0 {
         return None;
     }
     Some(match host % 3 {
-        _ if layout.pages(host) > MAX_SINGLE => File::Index,
-        0 => File::Plain,
-        1 => File::Index,
-        _ => File::Zipped,
+        _ if layout.pages(host) > MAX_SINGLE => SitemapFile::Index,
+        0 => SitemapFile::Plain,
+        1 => SitemapFile::Index,
+        _ => SitemapFile::Zipped,
     })
 }
 
 /// The sitemap file with this path.
-pub(crate) fn find(layout: &Layout, host: u32, target: &str) -> Option<File> {
+pub(crate) fn find(layout: &Layout, host: u32, target: &str) -> Option<SitemapFile> {
     if !target.starts_with("/sitemap") {
         return None;
     }
     let top = top(layout, host)?;
     let parts = match top {
-        File::Index => layout.pages(host).div_ceil(PART),
+        SitemapFile::Index => layout.pages(host).div_ceil(PART),
         _ => 0,
     };
     let part = target
@@ -74,7 +62,7 @@ pub(crate) fn find(layout: &Layout, host: u32, target: &str) -> Option<File> {
         .and_then(|rest| rest.strip_suffix(".xml.gz"))
         .and_then(|number| number.parse().ok())
         .filter(|part| *part < parts)
-        .map(File::Part);
+        .map(SitemapFile::Part);
     [Some(top), part].into_iter().flatten().find(|file| {
         let mut written = Vec::new();
         file.write_target(&mut written);
@@ -83,13 +71,13 @@ pub(crate) fn find(layout: &Layout, host: u32, target: &str) -> Option<File> {
 }
 
 /// The bytes of a sitemap file.
-pub(crate) fn body(layout: &Layout, host: u32, file: File) -> Vec<u8> {
+pub(crate) fn body(layout: &Layout, host: u32, file: SitemapFile) -> Vec<u8> {
     let pages = layout.pages(host);
     match file {
-        File::Plain => urls(layout, host, 0..pages),
-        File::Zipped => zip(&urls(layout, host, 0..pages)),
-        File::Index => index(layout, host),
-        File::Part(part) => {
+        SitemapFile::Plain => urls(layout, host, 0..pages),
+        SitemapFile::Zipped => zip(&urls(layout, host, 0..pages)),
+        SitemapFile::Index => index(layout, host),
+        SitemapFile::Part(part) => {
             let first = part.saturating_mul(PART);
             let end = first.saturating_add(PART).min(pages);
             zip(&urls(layout, host, first..end))
@@ -124,7 +112,7 @@ fn index(layout: &Layout, host: u32) -> Vec<u8> {
     );
     for part in 0..layout.pages(host).div_ceil(PART) {
         out.extend_from_slice(b"<sitemap><loc>");
-        let what = What::Sitemap(File::Part(part));
+        let what = What::Sitemap(SitemapFile::Part(part));
         layout.write_url(&mut out, Place { host, what });
         out.extend_from_slice(b"</loc></sitemap>\n");
     }
