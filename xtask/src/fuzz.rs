@@ -17,8 +17,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if seconds.parse::<u32>().is_err() {
         bail!("`{seconds}` is not a number of seconds");
     }
-    let test = ["test", "-p", "orbweaver", "--test", "fuzz", "--"];
-    let one = ["as_many_as_fit_into_the_time", "--ignored", "--nocapture"];
+    let test = ["test", "-p", "orbweaver", "--test", "it", "--"];
+    let one = [
+        "fuzz::as_many_as_fit_into_the_time",
+        "--ignored",
+        "--nocapture",
+    ];
     shell::run(
         shell::cargo(test.into_iter().chain(one))
             .env("ORBWEAVER_FUZZ_SECONDS", seconds)

@@ -35,7 +35,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "-p",
         "orbweaver",
         "--test",
-        "real",
+        "it",
+        "real::",
         "--",
         "--nocapture",
     ];

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use orbweaver_simweb::{Stats, VisitLimits};
+use orbweaver_simweb::VisitLimits;
 
 use crate::CrawlArgs;
 use crate::contest::{self, Contestant, PER_HOST, Task};
-use crate::measure::{self, Used};
+use crate::measure;
 use crate::sim::{Shape, Sim};
 use crate::standing::{Run, Standing};
 use crate::table;

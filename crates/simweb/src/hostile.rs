@@ -53,7 +53,7 @@ impl HostileWeb {
         let tally = Arc::new(CaseCounts::new(cases.len()));
         let identities = identity::Identities::new(&cases)?;
         let issuer = identities.issuer().to_owned();
-        let (report, reported) = std::sync::mpsc::channel();
+        let (report, reported) = std::sync::mpsc::sync_channel(1);
         let (stop, stopped) = oneshot::channel();
         let (own_cases, own_tally) = (Arc::clone(&cases), Arc::clone(&tally));
         let thread = thread::Builder::new()

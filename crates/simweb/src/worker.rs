@@ -113,7 +113,7 @@ impl Bound {
 }
 
 fn start(config: &SimConfig, first: bool) -> Result<(Waiting, Addresses), SimError> {
-    let (report, reported) = mpsc::channel();
+    let (report, reported) = mpsc::sync_channel(1);
     let (web, given) = oneshot::channel();
     let (stop, stopped) = oneshot::channel();
     let config = config.clone();
@@ -138,7 +138,7 @@ fn start(config: &SimConfig, first: bool) -> Result<(Waiting, Addresses), SimErr
 fn run(
     config: &SimConfig,
     first: bool,
-    report: &mpsc::Sender<Result<Addresses, SimError>>,
+    report: &mpsc::SyncSender<Result<Addresses, SimError>>,
     web: oneshot::Receiver<Arc<Served>>,
     stopped: oneshot::Receiver<()>,
 ) {

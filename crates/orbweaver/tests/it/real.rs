@@ -5,13 +5,6 @@
 //! does with three. `ORBWEAVER_REAL_ALL` crawls them in all manners instead of four, `ORBWEAVER_SEED` repeats the
 //! latencies and kills of a run. `docs/real.md` says what this proves and what it leaves out.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "everything here is a test, helpers included"
-)]
-
 mod crawl;
 mod css;
 mod html;
@@ -27,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crawl::Manner;
+use self::crawl::Manner;
+use self::site::{Site, Tree};
+use self::walk::{Rules, Walker};
 use orbweaver_testkit::Random;
-use site::{Site, Tree};
-use walk::{Rules, Walker};
 
 /// For every change: each number of requests at once, each kind of crawl, and kills.
 const USUAL: [Manner; 4] = [

@@ -11,7 +11,7 @@ use orbweaver_testkit::Random;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::site::Site;
+use super::site::Site;
 
 /// A crawl that has sent no request for so long, with a server that answers within milliseconds, hangs.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -12,7 +12,7 @@ use orbweaver_model::{
 };
 
 /// A batch of version 1 as it was written when version 1 was new. It is never written again.
-const FIXTURE: &[u8] = include_bytes!("fixtures/events-1.bin");
+const FIXTURE: &[u8] = include_bytes!("../fixtures/events-1.bin");
 
 fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)

@@ -7,9 +7,9 @@ use std::collections::HashSet;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-use crate::css;
-use crate::html::html;
-use crate::xml::xml;
+use super::css;
+use super::html::html;
+use super::xml::xml;
 
 /// The place of what styles refer to.
 pub(crate) const STYLE: &str = "url()";

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::site::Site;
+use super::site::Site;
 
 /// Whether wget is there.
 pub(crate) fn is_installed() -> bool {

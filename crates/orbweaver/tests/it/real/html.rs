@@ -13,7 +13,7 @@ use html5ever::tree_builder::{
 };
 use html5ever::{Attribute, ExpandedName, QualName};
 
-use crate::reader::PageReader;
+use super::reader::PageReader;
 
 /// Takes in the elements of a HTML document.
 pub(crate) fn html(text: &str, page: &mut PageReader) {

@@ -5,23 +5,16 @@
 //! input that takes out of proportion long is a finding: it is written to a file that can be put into
 //! the corpus, where it stays as a test.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "everything here is a test, helpers included"
-)]
-
 mod mutate;
 mod targets;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mutate::child;
 use orbweaver_testkit::Random;
-use targets::{TARGETS, Target};
+
+use self::mutate::child;
+use self::targets::{TARGETS, Target};
 
 /// Mutations in the usual tests, for a parser that takes microseconds.
 const FEW: u64 = 2_000;
@@ -32,7 +25,7 @@ const LONG: Duration = Duration::from_millis(800);
 
 fn corpus(target: &Target) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fuzz/corpus")
+        .join("tests/it/fuzz/corpus")
         .join(target.name);
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))

@@ -2,8 +2,8 @@
 
 use quick_xml::events::{BytesStart, Event};
 
-use crate::html::html;
-use crate::reader::{Found, PageReader, Way};
+use super::html::html;
+use super::reader::{Found, PageReader, Way};
 
 /// Reads XHTML, SVG and feeds as XML. What is no well-formed XML is read like HTML, as the crawler says it does.
 pub(crate) fn xml(media: &str, text: &str, page: &mut PageReader) {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::crawl::{Capture, Crawl, Manner, Outcome};
-use crate::reader::Way;
-use crate::site::{Site, Tree};
-use crate::walk::Reached;
+use super::crawl::{Capture, Crawl, Manner, Outcome};
+use super::reader::Way;
+use super::site::{Site, Tree};
+use super::walk::Reached;
 
 /// Lines of one list that are shown; the rest is counted.
 const SHOWN: usize = 40;
@@ -194,5 +194,5 @@ pub(crate) fn judge_wget(
 
 /// A target with its escapes undone.
 fn plain(target: &str) -> String {
-    String::from_utf8_lossy(&crate::site::unescape(target)).into_owned()
+    String::from_utf8_lossy(&super::site::unescape(target)).into_owned()
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use orbweaver_testkit::Random;
 use tempfile::TempDir;
 
-use crate::USUAL;
-use crate::crawl;
-use crate::judge::judge;
-use crate::reader::{self, Way};
-use crate::site::{Site, Tree};
-use crate::walk::{Rules, Walker};
+use super::USUAL;
+use super::crawl;
+use super::judge::judge;
+use super::reader::{self, Way};
+use super::site::{Site, Tree};
+use super::walk::{Rules, Walker};
 
 /// Pages that every index page links to.
 const PAGES: usize = 60;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use sha1::{Digest as _, Sha1};
 use url::Url;
 
-use crate::reader::{self, Document, Found, Way};
-use crate::site::Tree;
+use super::reader::{self, Document, Found, Way};
+use super::site::Tree;
 
 /// More URLs than any tree that is honestly finite.
 const MAX_URLS: usize = 3_000_000;
