@@ -13,12 +13,12 @@ pub struct Cursor {
     segments: Segments,
     /// The position of the next entry.
     next: u64,
-    open: Option<Open>,
+    open: Option<Reading>,
     payload: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct Reading {
     first: u64,
     file: BufReader<File>,
     /// Where the next entry begins.
@@ -66,7 +66,7 @@ impl Cursor {
     }
 
     /// The entry was written, so it is there; what the buffer holds may have been read before it was.
-    fn read(&mut self, open: &mut Open) -> Result<(), Error> {
+    fn read(&mut self, open: &mut Reading) -> Result<(), Error> {
         let path = self.segments.path(open.first);
         let failed = |e: io::Error| Error::io("read", &path, e);
         let max = self.segments.options.max_payload;
@@ -87,7 +87,7 @@ impl Cursor {
     }
 
     /// Opens a segment and goes to the next entry in it.
-    fn find(&mut self, first: u64) -> Result<Open, Error> {
+    fn find(&mut self, first: u64) -> Result<Reading, Error> {
         let path = self.segments.path(first);
         let failed = |e: io::Error| Error::io("read", &path, e);
         let options = std::sync::Arc::clone(&self.segments.options);
@@ -108,7 +108,7 @@ impl Cursor {
                 Step::Damaged(what) => return Err(Error::damaged(&path, offset, what)),
             }
         }
-        Ok(Open {
+        Ok(Reading {
             first,
             file,
             offset,

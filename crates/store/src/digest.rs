@@ -54,7 +54,7 @@ impl Digest {
 
 /// Where a response record lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct DigestPlace {
     /// Name of the finished WARC file.
     pub(crate) file: Arc<str>,
     pub(crate) offset: u64,
@@ -113,7 +113,7 @@ impl Digests {
     }
 
     /// Where a payload of this digest probably is.
-    pub(crate) fn find(&self, digest: Digest) -> Option<Place> {
+    pub(crate) fn find(&self, digest: Digest) -> Option<DigestPlace> {
         let prefix = digest.prefix();
         let shard = self.shard(prefix)?;
         let (file, offset) = {
@@ -123,7 +123,7 @@ impl Digests {
         };
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         let file = files.get(usize::try_from(file).ok()?)?.clone();
-        Some(Place { file, offset })
+        Some(DigestPlace { file, offset })
     }
 
     /// How many are remembered.

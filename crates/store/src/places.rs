@@ -71,7 +71,7 @@ impl Place {
 }
 
 /// Captures by the hash of their URLs. A collision of 64 bits is not worth the URLs.
-type Found = HashMap<u64, Place>;
+type PlacesOfFile = HashMap<u64, Place>;
 
 /// Finds places.
 pub struct Places {
@@ -79,10 +79,10 @@ pub struct Places {
     sorted: Vec<PathBuf>,
     hasher: RandomState,
     /// Of the indexes that are being written.
-    open: Found,
+    open: PlacesOfFile,
     /// Of the host that was asked for last, by the part of the key that names it; none when there are too many.
     /// Emptied when another host comes.
-    held: HashMap<String, Option<Found>>,
+    held: HashMap<String, Option<PlacesOfFile>>,
     host: String,
     /// Each name of a file once.
     names: HashMap<String, Arc<str>>,
@@ -144,8 +144,8 @@ impl Places {
     }
 
     /// All captures whose keys begin so; none when they are too many.
-    fn read(&mut self, prefix: &str) -> Option<Found> {
-        let mut found = Found::new();
+    fn read(&mut self, prefix: &str) -> Option<PlacesOfFile> {
+        let mut found = PlacesOfFile::new();
         for path in self.sorted.clone() {
             let Ok(lines) = lines_from(&path, prefix) else {
                 continue;
@@ -166,14 +166,14 @@ impl Places {
 
     fn search(&mut self, surt: &str, url: &str) -> Option<Place> {
         let lines = captures(&self.dir, surt, url).ok()?;
-        let mut found = Found::new();
+        let mut found = PlacesOfFile::new();
         lines
             .into_iter()
             .for_each(|line| self.add(line, &mut found));
         found.into_values().next()
     }
 
-    fn add(&mut self, line: IndexLine, to: &mut Found) {
+    fn add(&mut self, line: IndexLine, to: &mut PlacesOfFile) {
         let hash = self.hasher.hash_one(line.url.as_str());
         let name = match self.names.get(&line.filename) {
             Some(name) => Arc::clone(name),

@@ -15,7 +15,7 @@ use orbweaver_model::{Exchange, Protocol, Timestamp};
 use crate::capture::{Capture, Captured};
 use crate::cdxj::IndexLine;
 use crate::date::Date;
-use crate::digest::{Digest, Digests, Place};
+use crate::digest::{Digest, DigestPlace, Digests};
 use crate::error::StoreError;
 use crate::files::Layout;
 use crate::http_head;
@@ -97,7 +97,7 @@ struct Common<'a> {
 
 /// The record that holds the same payload already.
 struct Original {
-    place: Place,
+    place: DigestPlace,
     id: String,
     url: String,
     date: String,
