@@ -313,7 +313,7 @@ fn a_conversation_of_records_in_words() {
             "0: document 42: stored",
             "5: document 43: duplicate",
             "10: document 44: refused",
-            "15: document 0: try later",
+            "15: document 0: retry later",
             "20: damaged: document 7: 9 is no verdict",
             "25: damaged: the answer breaks off after 1 bytes",
         ]
