@@ -33,7 +33,7 @@ Exit codes:
   7  what was requested does not exist
   8  the crawl ended without a page: no seed could be fetched";
 
-/// A web crawler: polite, resumable, archiving to WARC
+/// A web crawler that obeys robots.txt, archives to WARC, and can be resumed at any time
 #[derive(Parser, Debug)]
 #[command(name = "orbweaver", version, about, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(propagate_version = true, arg_required_else_help = true)]
