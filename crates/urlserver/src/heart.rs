@@ -6,7 +6,7 @@
 //! What is known of a host outlives its slot (`rest`).
 //!
 //! Each of these is a part with an invariant of its own, which knows nothing of the others; the heart is what stands
-//! between them. Its own methods are in five files: how URLs come in (`admit`), who goes next (`dispatch`), what
+//! between them. Its own methods are in six files: how URLs come in (`admit`), who goes next (`dispatch`), what
 //! happens to orders that are out (`orders`), robots.txt (`robots`), operators (`operators`) and their questions
 //! (`report`).
 
@@ -27,7 +27,6 @@ use orbweaver_model::{Candidate, Outcome, OutcomeClass, Pace, Timestamp, machine
 
 pub use self::orders::Resend;
 
-use crate::alarms::Alarms;
 use crate::clock;
 use crate::crowds::Crowds;
 use crate::host::Host;
@@ -38,7 +37,6 @@ use crate::message::{Action, Notice, Resolved, RobotsAnswer};
 use crate::options::{UrlServerError, UrlServerOptions};
 use crate::origins::RobotsJob;
 use crate::pace::Adapt;
-use crate::places::Places;
 use crate::policies::Policies;
 use crate::recalls::Recalls;
 use crate::requests::Requests;
@@ -46,6 +44,8 @@ use crate::rest::Hosts;
 use crate::slot::Stamped;
 use crate::slots::Slots;
 use crate::verdicts::VerdictLine;
+use orbweaver_turns::Alarms;
+use orbweaver_turns::Places;
 
 /// A host that asks for more patience than this gives its slot to another, and its URLs go back to the
 /// doc index: a slot is too dear to be kept for a day.

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::message::Resolved;
 use crate::origins::{Judgement, Origins, RobotsJob};
 use crate::pace::Adapt;
-use crate::places::{Home, Neighbourhood, Speed};
+use orbweaver_turns::{Home, Neighbourhood, Speed};
 
 /// How often a host has to be quick after one order that was slow.
 const SLOW: u8 = 4;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use orbweaver_model::{Timestamp, TransId};
 
-use crate::places::Usual;
+use orbweaver_turns::Usual;
 
 /// An alarm that is later than this was held up by ourselves.
 const LATE: Duration = Duration::from_millis(250);

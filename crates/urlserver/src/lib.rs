@@ -5,7 +5,6 @@
 //! queues, windows, gaps and what robots.txt allows (`orbweaver-robots` reads it).
 
 mod addresses;
-mod alarms;
 mod batch;
 mod clock;
 mod crowds;
@@ -19,7 +18,6 @@ pub mod message;
 pub mod options;
 mod origins;
 mod pace;
-mod places;
 mod policies;
 mod recalls;
 mod requests;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use orbweaver_model::{Timestamp, TransId, UrlKey};
 
 use crate::origins::RobotsJob;
-use crate::places::{Home, Speed};
+use orbweaver_turns::{Home, Speed};
 
 /// An order that is out.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::places::Neighbourhood;
+    use orbweaver_turns::Neighbourhood;
 
     fn out(url: u64) -> Out {
         Out {

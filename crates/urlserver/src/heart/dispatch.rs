@@ -14,11 +14,11 @@ use crate::host::Host;
 use crate::ips::Next;
 use crate::message::{Action, RobotsAnswer};
 use crate::origins::Judgement;
-use crate::places::Neighbourhood;
 use crate::slot::{Slot, Stamped, Work};
 use crate::slots::SlotState;
 use crate::verdicts::{self, Allowance};
 use crate::window::Out;
+use orbweaver_turns::Neighbourhood;
 
 /// What came of trying to send.
 enum Sending {

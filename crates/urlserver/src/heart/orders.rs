@@ -7,8 +7,8 @@ use orbweaver_model::{Outcome, OutcomeClass, Timestamp, TransId};
 use super::{Heart, Turn, Wake};
 use crate::host::Host;
 use crate::message::{Action, Done, RobotsAnswer};
-use crate::places::Speed;
 use crate::slots::SlotState;
+use orbweaver_turns::Speed;
 
 /// How long the URLs of a slow host stay with the doc index when its queue is needed for others.
 const AWAY: Duration = Duration::from_secs(60);

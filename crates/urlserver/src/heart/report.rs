@@ -7,9 +7,9 @@ use orbweaver_model::{CrawlUrl, Timestamp, UrlKey};
 use super::Heart;
 use crate::host::Host;
 use crate::message::{Bottleneck, Census, RobotsStanding, Spot, Wait, Whereabouts};
-use crate::places::Speed;
 use crate::slot::Slot;
 use crate::slots::SlotState;
+use orbweaver_turns::Speed;
 
 impl Heart {
     /// A count of everything.

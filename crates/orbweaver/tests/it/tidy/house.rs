@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{ARCHITECTURE, fail_with, files_ending, homes, prose, quoted, read, root};
 
 /// A stage imports the model, and the crates that were cut out of it.
-const STAGES: [(&str, &[&str]); 11] = [
+const STAGES: [(&str, &[&str]); 12] = [
     ("intake", &["model"]),
     ("extract", &["model"]),
     ("spider", &["model"]),
     ("wire", &["model"]),
-    ("urlserver", &["model", "robots"]),
+    ("urlserver", &["model", "robots", "turns"]),
+    ("turns", &["model"]),
     ("robots", &["model"]),
     ("docindex", &["model", "coldstore", "seen"]),
     ("seen", &["model"]),

@@ -34,8 +34,8 @@ fn no_room_is_larger_than_five_hundred_lines() {
     fail_with(&large);
 }
 
-/// The simulated web is many small sites, and nobody builds on it; the URL server is to become smaller.
-const LARGE: [&str; 2] = ["crates/simweb", "crates/urlserver"];
+/// The simulated web is many small sites, and nobody builds on it.
+const LARGE: [&str; 1] = ["crates/simweb"];
 
 /// A crate that nobody can hold in the head is two.
 #[test]

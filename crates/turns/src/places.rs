@@ -16,13 +16,13 @@ use std::net::IpAddr;
 use std::ops::{Index, IndexMut};
 use std::time::Duration;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::{FixedState, RandomState};
 
-use crate::hash::HashMap;
+type HashMap<K, V> = std::collections::HashMap<K, V, RandomState>;
 
 /// How a host uses its places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Speed {
+pub enum Speed {
     /// A page of it has come in the usual time.
     Fast,
     /// No page of it has come yet.
@@ -67,7 +67,7 @@ impl<T> IndexMut<Speed> for Each<T> {
 
 /// Those who share what a neighbourhood may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Neighbourhood {
+pub enum Neighbourhood {
     /// The /24 of an IPv4 address, the /48 of an IPv6 one.
     Network(u64),
     /// The hash of a registered domain; of a host without one, of its name.
@@ -76,7 +76,7 @@ pub(crate) enum Neighbourhood {
 
 impl Neighbourhood {
     /// The network of a machine.
-    pub(crate) fn network(ip: IpAddr) -> Self {
+    pub fn network(ip: IpAddr) -> Self {
         Self::Network(match ip {
             IpAddr::V4(ip) => u64::from(u32::from(ip) >> 8),
             // The highest bit keeps the two kinds apart.
@@ -85,7 +85,7 @@ impl Neighbourhood {
     }
 
     /// The domain of a host.
-    pub(crate) fn domain(host: &str) -> Self {
+    pub fn domain(host: &str) -> Self {
         let is_address = host.starts_with('[')
             || (host.rsplit('.').next())
                 .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
@@ -99,7 +99,7 @@ impl Neighbourhood {
 }
 
 /// The network and the domain of a host.
-pub(crate) type Home = [Neighbourhood; 2];
+pub type Home = [Neighbourhood; 2];
 
 /// One who waits: the number of the arrival, where from, and who.
 type Waiting<T> = (u64, Home, T);
@@ -131,7 +131,7 @@ impl<T> Share<T> {
 /// The places. `T` is what waits for one. Lines are filled by the dispatcher and emptied as places become free; they
 /// are bounded by the number of slots and addresses, but for entries that have become stale and are passed over.
 #[derive(Debug)]
-pub(crate) struct Places<T> {
+pub struct Places<T> {
     all: usize,
     /// Places that one host can hold.
     window: usize,
@@ -148,7 +148,8 @@ pub(crate) struct Places<T> {
 }
 
 impl<T: Copy> Places<T> {
-    pub(crate) fn new(all: usize, window: u16) -> Self {
+    /// So many places, of which one host can hold `window`.
+    pub fn new(all: usize, window: u16) -> Self {
         Self {
             all,
             window: window.into(),
@@ -163,28 +164,28 @@ impl<T: Copy> Places<T> {
     }
 
     /// A host of this kind got a queue.
-    pub(crate) fn came(&mut self, speed: Speed) {
+    pub fn came(&mut self, speed: Speed) {
         self.hosts[speed] += 1;
     }
 
     /// A host of this kind has no queue any more.
-    pub(crate) fn left(&mut self, speed: Speed) {
+    pub fn left(&mut self, speed: Speed) {
         let count = &mut self.hosts[speed];
         *count = count.saturating_sub(1);
     }
 
     /// Places that are held.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.held.fast + self.held.new + self.held.slow
     }
 
     /// Hosts or addresses that wait for a place, those that have gone since included.
-    pub(crate) fn waiting(&self, speed: Speed) -> usize {
+    pub fn waiting(&self, speed: Speed) -> usize {
         self.waiting[speed]
     }
 
     /// Gets in line for a place.
-    pub(crate) fn wait(&mut self, speed: Speed, home: Home, who: T) {
+    pub fn wait(&mut self, speed: Speed, home: Home, who: T) {
         let crowd = |n: &Neighbourhood| self.shares.get(n).map_or(0, |s| s.held + s.waiting);
         let [network, domain] = home;
         let place = if crowd(&domain) > crowd(&network) {
@@ -208,14 +209,14 @@ impl<T: Copy> Places<T> {
     }
 
     /// The next who may have a place; none when nobody may.
-    pub(crate) fn next(&mut self) -> Option<T> {
+    pub fn next(&mut self) -> Option<T> {
         let speed = self.next_kind()?;
         self.turns += 1;
         self.next_of(speed)
     }
 
     /// The next of one kind, whether there is a place or not.
-    pub(crate) fn next_of(&mut self, speed: Speed) -> Option<T> {
+    pub fn next_of(&mut self, speed: Speed) -> Option<T> {
         let (held, _, place) = self.order[speed].pop_first()?;
         let share = self.shares.get_mut(&place)?;
         let (_, home, who) = share.lines[speed].pop_front()?;
@@ -286,7 +287,7 @@ impl<T: Copy> Places<T> {
     }
 
     /// Places that slow hosts hold and that others wait for: more than slow hosts may have.
-    pub(crate) fn wanted_back(&self) -> usize {
+    pub fn wanted_back(&self) -> usize {
         let Each { new, slow, .. } = self.held;
         let fast = self.waiting(Speed::Fast);
         let blocked = self.held() >= self.all || (fast == 0 && new + slow >= self.room_for_new());
@@ -298,20 +299,20 @@ impl<T: Copy> Places<T> {
     }
 
     /// A host takes a place.
-    pub(crate) fn take(&mut self, speed: Speed, home: Home) {
+    pub fn take(&mut self, speed: Speed, home: Home) {
         self.held[speed] += 1;
         home.into_iter().for_each(|n| self.change(n, 1));
     }
 
     /// A place is free.
-    pub(crate) fn free(&mut self, speed: Speed, home: Home) {
+    pub fn free(&mut self, speed: Speed, home: Home) {
         let held = &mut self.held[speed];
         *held = held.saturating_sub(1);
         home.into_iter().for_each(|n| self.change(n, -1));
     }
 
     /// A place that was taken by a host of this kind is held for longer than is usual.
-    pub(crate) fn outstayed(&mut self, was: Speed) {
+    pub fn outstayed(&mut self, was: Speed) {
         self.held[was] -= 1;
         self.held[Speed::Slow] += 1;
     }
@@ -339,7 +340,7 @@ impl<T: Copy> Places<T> {
 
 /// How long an order usually takes, and from when on it takes much longer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Usual {
+pub struct Usual {
     /// One order in ten takes less, in milliseconds.
     quick: f64,
     least: Duration,
@@ -355,7 +356,8 @@ const MANY: usize = 64;
 const MOST: Duration = Duration::from_secs(10);
 
 impl Usual {
-    pub(crate) fn new(places: usize) -> Self {
+    /// What is usual before anything has been seen, with so many places.
+    pub fn new(places: usize) -> Self {
         Self {
             quick: 150.0,
             least: if places < MANY { LEAST_OF_FEW } else { LEAST },
@@ -364,14 +366,14 @@ impl Usual {
 
     /// An order took so long. The quick tenth is followed rather than the middle, because thousands of slow hosts would
     /// move that. One that was given up says nothing: where everything takes long, those say so that may end.
-    pub(crate) fn saw(&mut self, took: Duration) {
+    pub fn saw(&mut self, took: Duration) {
         let quicker = took.as_secs_f64() * 1000.0 < self.quick;
         self.quick *= if quicker { 0.955 } else { 1.005 };
         self.quick = self.quick.clamp(1.0, 2000.0);
     }
 
     /// The time after which an order holds its place for too long: eight times what the quick ones take.
-    pub(crate) fn patience(&self) -> Duration {
+    pub fn patience(&self) -> Duration {
         Duration::from_secs_f64(self.quick * 8.0 / 1000.0).clamp(self.least, MOST)
     }
 }

@@ -19,7 +19,7 @@ const RINGS: usize = 64_usize.div_ceil(BITS as usize);
 /// What is to be looked at when; `T` says what. Filled by whoever must wait, emptied by the heart's `tick`. At most
 /// one live entry per slot, address and resting robots.txt; stale ones leave when their time comes.
 #[derive(Debug)]
-pub(crate) struct Alarms<T> {
+pub struct Alarms<T> {
     rings: Vec<Ring<T>>,
     /// The time up to which alarms have gone off, in milliseconds.
     reached: u64,
@@ -65,7 +65,7 @@ impl<T> Default for Alarms<T> {
 
 impl<T> Alarms<T> {
     /// Sets one. One that should have gone off before goes off next.
-    pub(crate) fn set(&mut self, at: Timestamp, what: T) {
+    pub fn set(&mut self, at: Timestamp, what: T) {
         self.len += 1;
         self.place(at.as_millis().max(self.reached), what);
     }
@@ -94,7 +94,7 @@ impl<T> Alarms<T> {
     }
 
     /// When the next one goes off.
-    pub(crate) fn next(&self) -> Option<Timestamp> {
+    pub fn next(&self) -> Option<Timestamp> {
         if !self.due.is_empty() {
             return Some(Timestamp::from_millis(self.reached));
         }
@@ -104,7 +104,7 @@ impl<T> Alarms<T> {
     }
 
     /// The next one that has gone off.
-    pub(crate) fn due(&mut self, now: Timestamp) -> Option<T> {
+    pub fn due(&mut self, now: Timestamp) -> Option<T> {
         while self.due.is_empty() {
             self.next().filter(|at| *at <= now)?;
             let (ring, slot) = self.earliest()?;
@@ -138,8 +138,13 @@ impl<T> Alarms<T> {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    /// Whether none is set.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Alarms that are set.
+    pub fn len(&self) -> usize {
         self.len
     }
 }
