@@ -15,6 +15,8 @@ pub(crate) const CONCURRENCY: usize = 64;
 /// What a contestant is told.
 pub(crate) struct Task<'a> {
     pub(crate) orbweaver: &'a Path,
+    /// An earlier one, to compare it with.
+    pub(crate) before: Option<&'a Path>,
     pub(crate) seeds: &'a [String],
     pub(crate) control: SocketAddr,
     /// An empty directory to write to.
@@ -54,6 +56,13 @@ const OURS: [Contestant; 4] = [
     },
 ];
 
+/// An earlier Orbweaver, when one is named.
+const BEFORE: Contestant = Contestant {
+    name: "before",
+    peer: false,
+    command: before,
+};
+
 /// Crawlers from the package registries.
 const PEERS: [Contestant; 2] = [
     Contestant {
@@ -69,8 +78,9 @@ const PEERS: [Contestant; 2] = [
 ];
 
 /// Those to run: the named ones, or else ours, with the peers when they are wanted and installed.
-pub(crate) fn chosen(only: &[String], peers: bool) -> Result<Vec<Contestant>> {
-    let all = || OURS.iter().chain(&PEERS).copied();
+pub(crate) fn chosen(only: &[String], peers: bool, before: bool) -> Result<Vec<Contestant>> {
+    let earlier = before.then_some(BEFORE);
+    let all = || OURS.iter().chain(&earlier).chain(&PEERS).copied();
     for name in only {
         ensure!(
             all().any(|contestant| contestant.name == name),
@@ -110,7 +120,17 @@ fn naive(task: &Task<'_>) -> Result<Command> {
 
 /// Everything on: archive and index, both durable.
 fn orbweaver(task: &Task<'_>) -> Result<Command> {
-    let mut command = Command::new(task.orbweaver);
+    Ok(crawl(task.orbweaver, task))
+}
+
+/// The same of an earlier build.
+fn before(task: &Task<'_>) -> Result<Command> {
+    let program = task.before.unwrap_or(task.orbweaver);
+    Ok(crawl(program, task))
+}
+
+fn crawl(program: &Path, task: &Task<'_>) -> Command {
+    let mut command = Command::new(program);
     command
         .arg("crawl")
         .args(task.seeds)
@@ -122,7 +142,7 @@ fn orbweaver(task: &Task<'_>) -> Result<Command> {
         .args(["--concurrency", &CONCURRENCY.to_string()])
         .arg("-o")
         .arg(&task.out);
-    Ok(command)
+    command
 }
 
 /// The same with a worker for every core instead of every other.

@@ -71,6 +71,10 @@ struct CrawlArgs {
     #[arg(long, value_name = "FILE")]
     orbweaver: Option<PathBuf>,
 
+    /// An earlier Orbweaver to run by turns with this one, as `before`
+    #[arg(long, value_name = "FILE")]
+    before: Option<PathBuf>,
+
     /// Port of the web's hosts [default: any that is free; with others than ours 80, because wget2 leaves
     /// the port out of its Host header]
     #[arg(long, value_name = "PORT")]

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &CrawlArgs) -> Result<()> {
         "{} is not there; build it with cargo build --release -p orbweaver, or name one with --orbweaver",
         orbweaver.display()
     );
-    let contestants = contest::chosen(&args.only, args.peers)?;
+    let contestants = contest::chosen(&args.only, args.peers, args.before.is_some())?;
     let others = contestants.iter().any(|contestant| contestant.peer);
     let port = args.port.unwrap_or(if others { 80 } else { 0 });
     let scratch = match &args.scratch {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &CrawlArgs) -> Result<()> {
     let shapes = args.shape.map_or(Shape::ALL.to_vec(), |shape| vec![shape]);
     for shape in shapes {
         let sim = Sim::start(&orbweaver, shape, port, scratch.path())?;
-        let results = rounds(&contestants, args.rounds, &sim, &orbweaver, scratch.path())?;
+        let results = rounds(&contestants, args, &sim, &orbweaver, scratch.path())?;
         passed &= results.iter().all(table::passed);
         if args.json {
             table::write_json(&mut out, shape, &results)?;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &CrawlArgs) -> Result<()> {
 /// By turns, so that what happens on the machine meanwhile happens to all.
 fn rounds(
     contestants: &[Contestant],
-    rounds: u32,
+    args: &CrawlArgs,
     sim: &Sim,
     orbweaver: &Path,
     scratch: &Path,
@@ -70,12 +70,13 @@ fn rounds(
             runs: Vec::new(),
         })
         .collect();
-    for _ in 0..rounds {
+    for _ in 0..args.rounds {
         for result in &mut results {
             let out = scratch.join(result.contestant.name);
             std::fs::create_dir(&out)?;
             let task = Task {
                 orbweaver,
+                before: args.before.as_deref(),
                 seeds: sim.seeds(),
                 control: sim.control().address(),
                 out,
