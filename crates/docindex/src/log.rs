@@ -100,8 +100,11 @@ impl Log for LocalLog {
 #[derive(Clone, Debug, Default)]
 pub struct KeptLog {
     /// Filled by `append` and never emptied: it is as large as its history.
-    batches: Arc<Mutex<Vec<(u64, Vec<u8>)>>>,
+    batches: Arc<Mutex<Vec<KeptBatch>>>,
 }
+
+/// The position after a batch, and the batch as bytes.
+type KeptBatch = (u64, Vec<u8>);
 
 impl KeptLog {
     fn batches(&self) -> MutexGuard<'_, Vec<(u64, Vec<u8>)>> {

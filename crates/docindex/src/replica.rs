@@ -64,7 +64,7 @@ impl Replica {
         };
         Ok(Self {
             path: path.into(),
-            resumed: begun.fold.seen.len() > 0,
+            resumed: !begun.fold.seen.is_empty(),
             shared: begun.shared,
             store: begun.store,
             fold: begun.fold,

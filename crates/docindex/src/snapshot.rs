@@ -117,20 +117,14 @@ fn fill(path: &Path, memory: u64, from: &mut dyn Read) -> Result<u64> {
     let tables = store.tables();
     let mut tx = Tx::new(&store);
     let mut waiting = 0;
-    loop {
-        match records.read_on()? {
-            Block::Row(place, key, value) => {
-                let table = tables.get(place);
-                let table = table.ok_or_else(|| refused("it has an unknown keyspace"))?;
-                legible(table.name(), &key, &value)
-                    .map_err(|error| Error::Snapshot(error.in_short()))?;
-                tx.put_raw(table, &key, &value);
-                waiting += 1;
-                if waiting % GROUP == 0 {
-                    tx.flush()?;
-                }
-            }
-            Block::End => break,
+    while let Block::Row(place, key, value) = records.read_on()? {
+        let table = tables.get(place);
+        let table = table.ok_or_else(|| refused("it has an unknown keyspace"))?;
+        legible(table.name(), &key, &value).map_err(|error| Error::Snapshot(error.in_short()))?;
+        tx.put_raw(table, &key, &value);
+        waiting += 1;
+        if waiting % GROUP == 0 {
+            tx.flush()?;
         }
     }
     tx.commit()?;

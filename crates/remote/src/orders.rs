@@ -87,7 +87,7 @@ impl Orders {
     }
 
     /// The next order that waits for a spider.
-    pub fn next(&mut self) -> Option<&Order> {
+    pub fn next_waiting(&mut self) -> Option<&Order> {
         while let Some(number) = self.waiting.front() {
             // Its result may have come by another way meanwhile.
             if self.out.get(number).is_some_and(|out| out.spider.is_none()) {
@@ -472,9 +472,9 @@ mod tests {
     fn out(awaits_results: bool) -> (Orders, u64) {
         let mut orders = Orders::new(Duration::from_secs(10), awaits_results);
         orders.add(order(3, 1), at(0));
-        assert!(orders.next().is_some());
+        assert!(orders.next_waiting().is_some());
         orders.give(0, at(0));
-        assert!(orders.next().is_none());
+        assert!(orders.next_waiting().is_none());
         (orders, trans_number(order(3, 1).trans).unwrap())
     }
 
@@ -515,13 +515,16 @@ mod tests {
         // It is put off as often as it takes, and has its old name until it goes out.
         orders.put_off(order(3, 1).trans, at(19));
         assert_eq!(orders.next_lost(at(18)), None);
-        assert!(orders.next().is_none());
+        assert!(orders.next_waiting().is_none());
         assert_eq!(orders.next_lost(at(19)), Some(order(3, 1).trans));
         orders.rename(order(3, 1).trans, order(3, 2).trans);
         // The old name means nothing any more; the new one waits for a spider.
         assert!(orders.done(0, id, at(19)).is_none());
         assert_eq!(orders.late, 1);
-        assert_eq!(orders.next().map(|order| order.trans.generation), Some(2));
+        assert_eq!(
+            orders.next_waiting().map(|order| order.trans.generation),
+            Some(2)
+        );
         // The patience with it grows: it had taken 19 seconds.
         orders.give(0, at(19));
         assert!(orders.overdue(at(56)).1.is_empty());
@@ -529,7 +532,7 @@ mod tests {
         // Its result may still come by the first fetch, and then it is over.
         let (new, ..) = orders.answered_by(3, "http://h3/").unwrap();
         assert!(orders.result(new, word(), Duration::ZERO, at(58)).is_some());
-        assert!(orders.next().is_none() && orders.next_lost(at(99)).is_none());
+        assert!(orders.next_waiting().is_none() && orders.next_lost(at(99)).is_none());
     }
 
     #[test]
@@ -542,7 +545,7 @@ mod tests {
         assert!(orders.next_lost(at(99)).is_none());
         // Twice as long as it took is what it gets from now on.
         orders.add(order(4, 1), at(12));
-        orders.next();
+        orders.next_waiting();
         orders.give(0, at(12));
         assert!(orders.overdue(at(31)).1.is_empty());
         let lost = orders.overdue(at(36)).1;
@@ -551,7 +554,7 @@ mod tests {
         let mut second = first;
         second.generation += 1;
         orders.rename(first, second);
-        orders.next();
+        orders.next_waiting();
         orders.give(0, at(36));
         // A word about the name before counts for no order, but it tells how long it takes.
         assert!(
@@ -576,7 +579,7 @@ mod tests {
             orders.add(order(slot, 1), at(0));
         }
         for spider in [0, 0, 1] {
-            orders.next();
+            orders.next_waiting();
             orders.give(spider, at(0));
         }
         assert_eq!((orders.count_of(0), orders.count_of(1)), (2, 1));

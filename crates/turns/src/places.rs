@@ -209,7 +209,7 @@ impl<T: Copy> Places<T> {
     }
 
     /// The next who may have a place; none when nobody may.
-    pub fn next(&mut self) -> Option<T> {
+    pub fn next_turn(&mut self) -> Option<T> {
         let speed = self.next_kind()?;
         self.turns += 1;
         self.next_of(speed)

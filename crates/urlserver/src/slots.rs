@@ -154,7 +154,9 @@ impl Slots {
     pub(crate) fn assign(&mut self, host: impl FnOnce(u32) -> Host) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.seats.push(Seat::default());
-            self.counts[SlotState::Free.index()] += 1;
+            if let Some(free) = self.counts.get_mut(SlotState::Free.index()) {
+                *free += 1;
+            }
             (self.seats.len() - 1) as u32
         });
         if let Some(seat) = self.seats.get_mut(slot as usize) {

@@ -592,7 +592,7 @@ fn a_host_that_is_blocked_before_the_first_byte_is_not_asked() {
             sections: &[("politeness", "rate = 0"), ("recrawl", "on = true")],
             timeout_s: 120,
         };
-        let rig = Rig::start(form, &[page.clone()], &setting);
+        let rig = Rig::start(form, std::slice::from_ref(&page), &setting);
         let fill = narrow
             .answer_and_fill("HTTP/1.1 404 None\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         let is_out = || rig.why(&page).contains("with the spider");

@@ -80,7 +80,7 @@ impl Out {
     /// Where it is, unless it is over or as good as over.
     pub(crate) fn wish(&self, number: u64) -> Option<Wish> {
         let is_over = self.done_at.is_some() || self.word.is_some();
-        (!is_over).then(|| match self.spider {
+        (!is_over).then_some(match self.spider {
             Some(spider) => Wish::With(spider, number),
             None => Wish::Here,
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use orbweaver_config::{Config, Settings, Sources};
 use orbweaver_crawldir::CrawlDir;
 use orbweaver_intake::LinkRule;
+use orbweaver_watch::log::ShowLine;
 
 use super::Crawl;
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ pub struct CrawlBuilder {
     sources: Sources,
     fetching: Fetching,
     is_demo: bool,
-    show_log: Option<Box<dyn Fn(&str) + Send>>,
+    show_log: Option<ShowLine>,
     rule: Option<Arc<dyn LinkRule>>,
 }
 

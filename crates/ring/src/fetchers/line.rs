@@ -196,7 +196,7 @@ impl Line {
         }
         while let Some(spider) = self.choose() {
             self.release_lost().await;
-            let Some(order) = self.orders.next().cloned() else {
+            let Some(order) = self.orders.next_waiting().cloned() else {
                 return;
             };
             let trans = order.trans;

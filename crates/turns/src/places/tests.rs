@@ -38,9 +38,9 @@ fn a_crowd_has_no_more_than_its_part() {
         for n in 0..10 {
             places.wait(Speed::New, home(1000 + n, 1000 + n), 1000 + n);
         }
-        let next: Vec<u64> = (0..10).filter_map(|_| places.next()).collect();
+        let next: Vec<u64> = (0..10).filter_map(|_| places.next_turn()).collect();
         assert_eq!(next, (1000..1010).collect::<Vec<_>>());
-        assert_eq!(places.next(), Some(0), "nobody else waits");
+        assert_eq!(places.next_turn(), Some(0), "nobody else waits");
     }
 }
 
@@ -49,7 +49,7 @@ fn slow_hosts_leave_places_to_others_and_use_them_all_when_there_are_none() {
     let mut places = Places::new(100, 1);
     let serve = |places: &mut Places<u64>| {
         let mut served = 0;
-        while let Some(n) = places.next() {
+        while let Some(n) = places.next_turn() {
             places.take(Speed::Slow, home(n, n));
             served += 1;
         }
@@ -63,7 +63,7 @@ fn slow_hosts_leave_places_to_others_and_use_them_all_when_there_are_none() {
     places.came(Speed::New);
     assert_eq!(serve(&mut places), 98);
     places.wait(Speed::Fast, home(1000, 1000), 1000);
-    assert_eq!(places.next(), Some(1000));
+    assert_eq!(places.next_turn(), Some(1000));
     places.left(Speed::Fast);
     places.left(Speed::New);
     assert_eq!(serve(&mut places), 2);
@@ -89,7 +89,7 @@ fn nobody_waits_for_ever() {
         }
         let mut out = VecDeque::new();
         for _ in 0..20_000 {
-            while let Some(speed) = places.next() {
+            while let Some(speed) = places.next_turn() {
                 served[speed as usize] += 1;
                 let home = home(speed as u64, speed as u64);
                 places.take(speed, home);

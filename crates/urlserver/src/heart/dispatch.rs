@@ -212,7 +212,7 @@ impl Heart {
         if self.draining || self.paused {
             return;
         }
-        while let Some(turn) = self.places.next() {
+        while let Some(turn) = self.places.next_turn() {
             match turn {
                 Turn::Slot(stamped) => self.serve_slot(stamped, now),
                 Turn::Ip(ip) => self.serve_ip(ip, now),
