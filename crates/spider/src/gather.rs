@@ -150,7 +150,8 @@ impl Gather {
                     self.over = true;
                     self.decoder = None;
                 }
-                Ok(Flow::Starved) if self.discard && !self.decoded.is_empty() => {
+                // Only while that makes room: one byte always stays.
+                Ok(Flow::Starved) if self.discard && self.decoded.len() > 1 => {
                     self.drop_decoded();
                 }
                 Ok(Flow::Starved) if self.share.try_grow() => {}
